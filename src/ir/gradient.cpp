@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "ir/gradient_rules.h"
 #include "ir/inference.h"
 #include "ir/output_types.h"
 #include "ir/passes.h"
@@ -14,8 +15,6 @@
 
 namespace tenon {
 namespace {
-
-constexpr std::string_view kTraining = "ai.onnx.preview.training";
 
 bool IsGradient(const Node& node) { return node.domain == kTraining && node.op_type == "Gradient"; }
 
@@ -26,16 +25,44 @@ int32_t FirstOpset(std::string_view op_type) {
     std::string_view op_type;
     int32_t opset;
   };
-  constexpr First kFirst[] = {
-      {"ArgMax", 12},        {"CastLike", 15},        {"Cosh", 9},       {"CumSum", 11},
-      {"Einsum", 12},        {"Equal", 11},           {"Erf", 9},        {"Expand", 8},
-      {"Gather", 11},        {"GatherElements", 11},  {"GatherND", 12},  {"Greater", 9},
-      {"Less", 9},           {"LogSoftmax", 13},      {"Max", 8},        {"MatMul", 9},
-      {"MaxPoolGrad", 9},    {"NonZero", 9},          {"Pad", 13},       {"Range", 11},
-      {"ReduceSum", 13},     {"Reshape", 5},          {"ScatterND", 16}, {"Sign", 9},
-      {"Sinh", 9},           {"ScatterElements", 16}, {"Slice", 10},     {"Split", 13},
-      {"Squeeze", 13},       {"Trilu", 14},           {"Unsqueeze", 13}, {"Where", 9},
-      {"AveragePoolGrad", 9}};
+  constexpr First kFirst[] = {{"ArgMax", 12},
+                              {"CastLike", 15},
+                              {"Cosh", 9},
+                              {"CumSum", 11},
+                              {"Einsum", 12},
+                              {"Equal", 11},
+                              {"Erf", 9},
+                              {"EyeLike", 9},
+                              {"Expand", 8},
+                              {"Gather", 11},
+                              {"GatherElements", 11},
+                              {"GatherND", 12},
+                              {"Greater", 9},
+                              {"Less", 9},
+                              {"LogSoftmax", 13},
+                              {"Max", 8},
+                              {"MatMul", 9},
+                              {"MaxPoolGrad", 9},
+                              {"NonZero", 9},
+                              {"Pad", 13},
+                              {"Range", 11},
+                              {"ReduceSum", 13},
+                              {"Reshape", 5},
+                              {"ReverseSequence", 10},
+                              {"Round", 11},
+                              {"Mod", 10},
+                              {"Scan", 9},
+                              {"ScatterND", 16},
+                              {"Sign", 9},
+                              {"Sinh", 9},
+                              {"ScatterElements", 16},
+                              {"Slice", 10},
+                              {"Split", 13},
+                              {"Squeeze", 13},
+                              {"Trilu", 14},
+                              {"Unsqueeze", 13},
+                              {"Where", 9},
+                              {"AveragePoolGrad", 9}};
   for (const First& first : kFirst) {
     if (first.op_type == op_type) return first.opset;
   }
@@ -230,9 +257,6 @@ class Differentiation {
     for (NodeId& forward : forward_) {
       NodeSpec spec;
       const Node& original = graph_.node(forward);
-      if (!original.Subgraphs().empty()) {
-        return NotImplemented("{}: {} has no gradient yet", node().Describe(), original.Describe());
-      }
       spec.op_type = original.op_type;
       spec.domain = original.domain;
       spec.opset = original.opset;
@@ -253,6 +277,10 @@ class Differentiation {
       const OpSchema* schema = original.schema;
       Node& added = graph_.AddNode(std::move(spec));
       added.schema = schema;
+      for (Graph* subgraph : added.Subgraphs()) {
+        for (Capture& capture : subgraph->captures) capture.outer = copy(capture.outer);
+      }
+      graph_.RefreshCaptures(added.id);
       forward = added.id;
     }
     for (ValueId& argument : arguments_) argument = copy(argument);
@@ -277,19 +305,22 @@ class Differentiation {
       if (!has_any) continue;
       const Node& forward = graph_.node(id);
       if (!ReadsAny(forward, differentiable_)) continue;
-      if (gradients[0] == ValueId::kNone) gradients[0] = builder.Filled(0, forward.outputs[0]);
+      if (gradients[0] == ValueId::kNone && forward.has_output(0)) {
+        gradients[0] = builder.Filled(0, forward.outputs[0]);
+      }
       const GradientRule rule = FindGradientRule(forward);
       if (rule == nullptr) {
         return NotImplemented("{}: {}-{} ({}) has no gradient yet{}", node().Describe(),
                               forward.op_type, forward.opset, forward.Describe(),
                               OthersWithoutGradient(i));
       }
-      auto inputs = rule(builder, {forward, gradients});
+      const std::vector<ValueId> reads = ReadsOf(forward);
+      auto inputs = rule(builder, {forward, gradients, differentiable_});
       if (!inputs) return Error(std::move(inputs.error()).WithContext(node().Describe()));
-      for (size_t k = 0; k < forward.inputs.size(); ++k) {
+      for (size_t k = 0; k < reads.size(); ++k) {
         if (k < inputs->size()) {
-          AddGradient(builder, forward.inputs[k], (*inputs)[k]);
-        } else if (differentiable_.count(forward.inputs[k]) > 0) {
+          AddGradient(builder, reads[k], (*inputs)[k]);
+        } else if (differentiable_.count(reads[k]) > 0) {
           return NotImplemented("{}: {}-{} ({}) has no gradient yet for its input {}",
                                 node().Describe(), forward.op_type, forward.opset,
                                 forward.Describe(), k);

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/model.h"
@@ -79,12 +80,16 @@ class GradientBuilder {
 struct GradientInputs {
   const Node& node;
   std::span<const ValueId> output_gradients;  // kNone if nothing depends on the output
+  const std::unordered_set<ValueId>& differentiable;
+  // Whether a value has a gradient.
+  bool Needs(ValueId id) const { return differentiable.count(id) > 0; }
   ValueId x(size_t i) const { return node.has_input(i) ? node.inputs[i] : ValueId::kNone; }
   ValueId y() const { return node.outputs[0]; }
   ValueId dy() const { return output_gradients[0]; }
 };
 
-// Returns the gradients of the inputs in order; kNone where they are 0. Inputs past the end have no
+// Returns the gradients of the inputs, and of the captures of subgraphs, in order; kNone where they
+// are 0. Inputs past the end have no
 // gradient yet: it is an error to need one. There may be more than the node has optional inputs.
 // Unused gradients are removed later.
 using GradientRule = Result<std::vector<ValueId>> (*)(GradientBuilder& b, const GradientInputs& in);

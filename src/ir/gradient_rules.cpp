@@ -101,8 +101,9 @@ Status CheckOnlyFirst(const Inputs& in) {
 
 GradientRule FindGradientRule(const Node& node) {
   static const std::span<const NamedGradientRule> kFamilies[] = {
-      ElementGradients(),   ActivationGradients(), ShapeGradients(),
-      ReductionGradients(), ProductGradients(),    LayerGradients()};
+      ElementGradients(),   ActivationGradients(), ShapeGradients(), ReductionGradients(),
+      ProductGradients(),   LayerGradients(),      ImageGradients(), ControlGradients(),
+      RecurrentGradients(), ComposedGradients()};
   for (const std::span<const NamedGradientRule> family : kFamilies) {
     const auto found = std::find_if(family.begin(), family.end(), [&](const auto& known) {
       return known.op_type == node.op_type && known.domain == node.domain;

@@ -17,6 +17,7 @@ using Builder = GradientBuilder;
 using Inputs = GradientInputs;
 
 inline constexpr const char* kMicrosoft = "com.microsoft";
+inline constexpr const char* kTraining = "ai.onnx.preview.training";
 
 struct NamedGradientRule {
   std::string_view op_type;
@@ -37,6 +38,14 @@ std::span<const NamedGradientRule> ReductionGradients();
 std::span<const NamedGradientRule> ProductGradients();
 // Normalizations, Dropout and losses.
 std::span<const NamedGradientRule> LayerGradients();
+// Operators that are computed again by simpler ones.
+std::span<const NamedGradientRule> ComposedGradients();
+// Operators with subgraphs.
+std::span<const NamedGradientRule> ControlGradients();
+// Operators that sample images.
+std::span<const NamedGradientRule> ImageGradients();
+// LSTM, GRU and RNN.
+std::span<const NamedGradientRule> RecurrentGradients();
 
 std::vector<Attribute> Attributes(Attribute first);
 std::vector<Attribute> Attributes(Attribute first, Attribute second);

@@ -68,6 +68,20 @@ Result<Gradients> ReduceSumSquare(Builder& b, const Inputs& in) {
   return Gradients{Mul(b, Times(b, in.x(0), 2), Repeated(b, in, in.dy()))};
 }
 
+// The product of the other elements: y / x, but where just one x is 0, it alone has a slope.
+Result<Gradients> ReduceProd(Builder& b, const Inputs& in) {
+  const ValueId x = in.x(0), zero = b.Scalar(0, x), one = b.Scalar(1, x);
+  const ValueId is_zero = b.Op("Equal", {x, zero});
+  const ValueId filled = Where(b, is_zero, one, x);
+  std::vector<ValueId> inputs = in.node.inputs;
+  inputs[0] = filled;
+  const ValueId product =
+      Repeated(b, in, Mul(b, in.dy(), b.Op("ReduceProd", inputs, AttributesBut(in.node))));
+  const ValueId zeros = Repeated(b, in, SumLike(b, in, b.CastTo(is_zero, x)));
+  const ValueId others = Sub(b, zeros, b.CastTo(is_zero, x));
+  return Gradients{Where(b, b.Op("Equal", {others, zero}), Div(b, product, filled), zero)};
+}
+
 Result<Gradients> ReduceLogSum(Builder& b, const Inputs& in) {
   return Gradients{Repeated(b, in, Div(b, in.dy(), b.Op("Exp", {in.y()})))};
 }
@@ -122,6 +136,7 @@ constexpr NamedGradientRule kRules[] = {
     {"ReduceMax", ReduceExtreme},
     {"ReduceMean", ReduceMean},
     {"ReduceMin", ReduceExtreme},
+    {"ReduceProd", ReduceProd},
     {"ReduceSum", ReduceSum},
     {"ReduceSumSquare", ReduceSumSquare},
     {"Softmax", Softmax},

@@ -70,13 +70,16 @@ Result<Gradients> Tile(Builder& b, const Inputs& in) {
   return Gradients{SumOver(b, whole, repeats, false)};
 }
 
-// Pad by as much less. What other modes repeat has no gradient yet.
+// The positions of all elements, moved like the elements.
+ValueId Moved(Builder& b, const Inputs& in) {
+  std::vector<ValueId> inputs = in.node.inputs;
+  inputs[0] = b.Positions(in.x(0));
+  return b.Op(in.node.op_type, inputs, AttributesBut(in.node));
+}
+
+// Pad by as much less; in other modes elements are repeated, and what they get is added.
 Result<Gradients> Pad(Builder& b, const Inputs& in) {
   constexpr int32_t kFirstWithPadsAsInput = 11;
-  if (in.node.GetString("mode", "constant") != "constant") {
-    return NotImplemented("{} has no gradient yet in mode {}", in.node.Describe(),
-                          in.node.GetString("mode", ""));
-  }
   std::vector<int64_t> given = in.node.GetInts("pads");
   ValueId pads = in.x(1);
   if (in.node.opset < kFirstWithPadsAsInput) pads = b.Integers(given);
@@ -84,6 +87,11 @@ Result<Gradients> Pad(Builder& b, const Inputs& in) {
   if (in.x(3) != ValueId::kNone) {
     inputs.push_back(ValueId::kNone);
     inputs.push_back(in.x(3));
+  }
+  if (in.node.GetString("mode", "constant") != "constant") {
+    inputs[0] = b.Positions(in.x(0)), inputs[1] = pads;
+    const ValueId positions = b.Op("Pad", inputs, AttributesBut(in.node, {"pads", "value"}));
+    return Gradients{b.ScatteredByPosition(in.x(0), positions, in.dy())};
   }
   Gradients all = {b.Op("Pad", inputs, {})};
   // The elements outside have the constant.
@@ -144,33 +152,32 @@ Result<Gradients> Gather(Builder& b, const Inputs& in) {
     return Gradients{b.Op("GatherGrad", {b.Op("Shape", {in.x(0)}), in.x(1), in.dy()},
                           Attributes(Int("axis", axis)), kMicrosoft)};
   }
-  // The positions of all elements, gathered like the elements.
-  const ValueId positions =
-      b.Op("Gather", {b.Positions(in.x(0)), in.x(1)}, Attributes(Int("axis", axis)));
-  return Gradients{b.ScatteredByPosition(in.x(0), positions, in.dy())};
+  return Gradients{b.ScatteredByPosition(in.x(0), Moved(b, in), in.dy())};
 }
 
 Result<Gradients> GatherElements(Builder& b, const Inputs& in) {
   return Gradients{Scattered(b, in.x(0), in.x(1), in.dy(), in.node.GetInt("axis", 0))};
 }
 
-Result<Gradients> GatherNd(Builder& b, const Inputs& in) {
-  const ValueId positions =
-      b.Op("GatherND", {b.Positions(in.x(0)), in.x(1)}, AttributesBut(in.node));
-  return Gradients{b.ScatteredByPosition(in.x(0), positions, in.dy())};
-}
-
 Result<Gradients> Slice(Builder& b, const Inputs& in) {
   std::vector<ValueId> inputs = in.node.inputs;
-  inputs[0] = b.Positions(in.x(0));
   constexpr int32_t kFirstWithBoundsAsInputs = 10;
   if (in.node.opset < kFirstWithBoundsAsInputs) {
-    inputs = {inputs[0], b.Integers(in.node.GetInts("starts")),
+    inputs = {ValueId::kNone, b.Integers(in.node.GetInts("starts")),
               b.Integers(in.node.GetInts("ends"))};
     const std::vector<int64_t> axes = in.node.GetInts("axes");
     if (!axes.empty()) inputs.push_back(b.Integers(axes));
   }
-  return Gradients{b.ScatteredByPosition(in.x(0), b.Op("Slice", inputs, {}), in.dy())};
+  inputs[0] = b.Op("Shape", {in.x(0)});
+  inputs.insert(inputs.begin(), in.dy());
+  return Gradients{b.Op("SliceGrad", inputs, {}, kMicrosoft)};
+}
+
+Result<Gradients> SliceGrad(Builder& b, const Inputs& in) {
+  std::vector<ValueId> inputs = in.node.inputs;
+  inputs.erase(inputs.begin() + 1);
+  inputs[0] = in.dy();
+  return Gradients{b.Op("Slice", inputs, {})};
 }
 
 Result<Gradients> TopK(Builder& b, const Inputs& in) {
@@ -178,10 +185,9 @@ Result<Gradients> TopK(Builder& b, const Inputs& in) {
       Scattered(b, in.x(0), b.OutputOf(in.node, 1), in.dy(), in.node.GetInt("axis", -1))};
 }
 
-Result<Gradients> Compress(Builder& b, const Inputs& in) {
-  const ValueId positions =
-      b.Op("Compress", {b.Positions(in.x(0)), in.x(1)}, AttributesBut(in.node));
-  return Gradients{b.ScatteredByPosition(in.x(0), positions, in.dy())};
+// Compress, GatherND.
+Result<Gradients> Picks(Builder& b, const Inputs& in) {
+  return Gradients{b.ScatteredByPosition(in.x(0), Moved(b, in), in.dy())};
 }
 
 // Scatters that replace or add elements; what other reductions do has no gradient yet.
@@ -210,8 +216,13 @@ Result<Gradients> ScatterNd(Builder& b, const Inputs& in) {
   return Gradients{kept, ValueId::kNone, updates};
 }
 
+// Each sequence is reversed again.
+Result<Gradients> ReverseSequence(Builder& b, const Inputs& in) {
+  return Gradients{b.Op("ReverseSequence", {in.dy(), in.x(1)}, AttributesBut(in.node))};
+}
+
 constexpr NamedGradientRule kRules[] = {
-    {"Compress", Compress},
+    {"Compress", Picks},
     {"Concat", Concat},
     {"CumSum", CumSum},
     {"DepthToSpace", DepthToSpace},
@@ -219,12 +230,14 @@ constexpr NamedGradientRule kRules[] = {
     {"Flatten", Reshape},
     {"Gather", Gather},
     {"GatherElements", GatherElements},
-    {"GatherND", GatherNd},
+    {"GatherND", Picks},
     {"Pad", Pad, 2},
     {"Reshape", Reshape},
+    {"ReverseSequence", ReverseSequence, 10},
     {"ScatterElements", ScatterElements},
     {"ScatterND", ScatterNd},
     {"Slice", Slice},
+    {"SliceGrad", SliceGrad, 1, kMicrosoft},
     {"SpaceToDepth", SpaceToDepth},
     {"Split", Split, 2},
     {"Squeeze", Reshape},

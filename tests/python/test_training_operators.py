@@ -655,3 +655,191 @@ def test_cross_entropy_gradient_of_wrong_inputs() -> None:
     refuses(name, [dy, x, np.array([0, 1])], "reduction", reduction="median")
     name = "SoftmaxCrossEntropyLossInternalGrad"
     refuses(name, [dy, x, np.array([0, 1])], "expected float, got float16", output_type=10)
+
+
+# --- Recurrent layers: gradients are compared in tests/conformance/test_recurrent_gradient.py ---
+
+X, W, R = floats(5, 2, 3), floats(1, 12, 3, seed=1), floats(1, 12, 4, seed=2)
+LENS = np.array([5, 2], np.int32)
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, np.float64])
+@pytest.mark.parametrize("linear", [0, 1])
+def test_gru_keeps_its_gates(dtype: type, linear: int) -> None:
+    """z, r and the candidate, from which the states follow; 0 after a sequence's end."""
+    inputs = [x.astype(dtype) for x in (X, W, R)]
+    options = {"hidden_size": 4, "linear_before_reset": linear}
+    outputs = {"h": dtype, "last": dtype, "zrh": dtype}
+    states, last, gates = run("GRUTraining", [*inputs, None, LENS], outputs, **options)
+    assert gates.shape == (5, 1, 2, 12)
+    z, _, candidate = np.split(gates, 3, -1)
+    before = np.concatenate([np.zeros_like(states[:1]), states[:-1]])
+    is_active = np.arange(5)[:, None, None, None] < LENS[:, None]
+    expected = np.where(is_active, (1 - z) * candidate + z * before, 0)
+    np.testing.assert_allclose(states, expected, rtol=1e-6)
+    assert not gates[~is_active[..., 0]].any()
+    np.testing.assert_array_equal(last[0], [states[4, 0, 0], states[1, 0, 1]])
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, np.float64])
+def test_lstm_keeps_its_gates_and_cell_states(dtype: type) -> None:
+    inputs = [X.astype(dtype), *[np.tile(x, (1, 4, 1))[:, :16].astype(dtype) for x in (W, R)]]
+    outputs = {y: dtype for y in ("h", "last", "last_c", "c", "iofc")}
+    states, _, last_c, cells, gates = run(
+        "LSTMTraining", [*inputs, None, LENS], outputs, hidden_size=4
+    )
+    i, o, f, c = np.split(gates, 4, -1)
+    before = np.concatenate([np.zeros_like(cells[:1]), cells[:-1]])
+    np.testing.assert_allclose(cells, f * before + i * c, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(states, o * np.tanh(cells), rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(last_c[0], [cells[4, 0, 0], cells[1, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("i", "shape"), [(1, (1, 12, 5)), (6, (5, 1, 1, 4)), (7, (5, 1, 2, 8)), (9, (1, 3, 4))]
+)
+def test_shapes_of_a_recurrent_gradient(i: int, shape: tuple) -> None:
+    inputs = [X, W, R, floats(1, 24), LENS, floats(1, 2, 4), floats(5, 1, 2, 4)]
+    inputs += [floats(5, 1, 2, 12), floats(5, 1, 2, 4), floats(1, 2, 4)]
+    inputs[i] = floats(*shape)
+    refuses("GRUGrad", inputs, f"input {i} .*expected", hidden_size=4)
+
+
+def test_lengths_of_sequences_in_a_gradient() -> None:
+    inputs = [X, W, R, floats(1, 24), np.array([5, 6], np.int32), floats(1, 2, 4)]
+    inputs += [floats(5, 1, 2, 4), floats(5, 1, 2, 12), floats(5, 1, 2, 4), floats(1, 2, 4)]
+    refuses("GRUGrad", inputs, "input 4 .*expected lengths", hidden_size=4)
+
+
+# --- Operators that are replaced by simpler ones ---
+
+
+def test_batch_norm_internal() -> None:
+    x, scale, bias = floats(4, 3, 5), 1 + floats(3, seed=1) / 9, floats(3, seed=2)
+    mean, variance = floats(3, seed=3), 1 + floats(3, seed=4) ** 2
+    wide_x, wide_scale, wide_bias = wide(x, scale, bias)
+    own_mean, own = wide_x.mean((0, 2)), wide_x.var((0, 2))
+    inverse = 1 / np.sqrt(own + 1e-3)
+    column = (slice(None), None)
+    y = (wide_x - own_mean[column]) * (inverse * wide_scale)[column] + wide_bias[column]
+    expected = [y, 0.8 * mean + 0.2 * own_mean, 0.8 * variance + 0.2 * own, own_mean, inverse]
+    outputs = dict.fromkeys(["y", "running_mean", "running_var", "mean", "inverse"], FLOAT)
+    inputs = [x, scale, bias, mean, variance]
+    compare("BatchNormInternal", inputs, expected, outputs, epsilon=1e-3, momentum=0.8)
+
+
+def test_gathers() -> None:
+    indices = np.array([[0, 2], [2, 2]], np.int64)
+    dy = floats(2, 2)
+    dx = np.zeros((2, 3))
+    for row in range(2):
+        for column in range(2):
+            dx[row, indices[row, column]] += dy[row, column]
+    shape = np.array([2, 3], np.int64)
+    compare("GatherElementsGrad", [dy, shape, indices], [dx], axis=1)
+    update = floats(2, 3)
+    rows = np.array([[1], [1]], np.int64)
+    compare("GatherNDGrad", [shape, rows, update], [np.stack([np.zeros(3), update.sum(0)])])
+
+
+@pytest.mark.parametrize("shapes", [((2, 3), (2, 3)), ((2, 3), (3,)), ((1,), (2, 3))])
+def test_div(shapes: tuple) -> None:
+    a, b = floats(*shapes[0]), 2 + floats(*shapes[1], seed=1) ** 2
+    dy = floats(2, 3, seed=2)
+    wide_dy, wide_a, wide_b = wide(dy, a, b)
+
+    def summed(value: np.ndarray, shape: tuple) -> np.ndarray:
+        axes = tuple(range(2 - len(shape))) if shape != (1,) else (0, 1)
+        return value.sum(axes).reshape(shape)
+
+    expected = [summed(wide_dy / wide_b, shapes[0]), summed(-wide_dy * wide_a / wide_b**2, shapes[1])]
+    compare("DivGrad", [dy, a, b], expected, {"da": FLOAT, "db": FLOAT})
+
+
+@pytest.mark.parametrize(
+    ("op_type", "derivative"),
+    [("BiasGeluGrad_dX", gelu_derivative), ("BiasFastGeluGrad_dX", fast_gelu_derivative)],
+)
+def test_bias_gelu(op_type: str, derivative: object) -> None:
+    dy, x, bias = floats(4, 6), floats(4, 6, seed=1), floats(6, seed=2)
+    wide_dy, wide_x, wide_bias = wide(dy, x, bias)
+    compare(op_type, [dy, x, bias], [wide_dy * derivative(wide_x + wide_bias)])
+
+
+def test_concat_and_split() -> None:
+    x, y = floats(2, 3), floats(2, 2, seed=1)
+    outputs = {"z": FLOAT, "lengths": np.int64}
+    z, lengths = run("ConcatTraining", [x, y], outputs, axis=1)
+    np.testing.assert_array_equal(z, np.concatenate([x, y], 1))
+    np.testing.assert_array_equal(lengths, [3, 2])
+    parts = run("SplitTraining", [z, lengths], {"x": FLOAT, "y": FLOAT}, axis=1)
+    np.testing.assert_array_equal(parts[0], x)
+    np.testing.assert_array_equal(parts[1], y)
+
+
+def test_softmax_over_all_last_axes() -> None:
+    dy = floats(3, 4, 5)
+    y = np.exp(floats(3, 4, 5, seed=1).reshape(3, 20).astype(np.float64))
+    y /= y.sum(1, keepdims=True)
+    flat = dy.reshape(3, 20).astype(np.float64)
+    expected = y * (flat - (flat * y).sum(1, keepdims=True))
+    inputs = [dy, y.reshape(3, 4, 5).astype(FLOAT)]
+    compare("SoftmaxGrad", inputs, [expected.reshape(3, 4, 5)], axis=1)
+    expected = flat - y * flat.sum(1, keepdims=True)
+    inputs[1] = np.log(y).reshape(3, 4, 5).astype(FLOAT)
+    compare("LogSoftmaxGrad", inputs, [expected.reshape(3, 4, 5)], axis=1)
+
+
+def test_scales_and_norms() -> None:
+    x, y = floats(2, 3), floats(2, 3, seed=1)
+    wide_x, wide_y = wide(x, y)
+    compare("ReduceAllL2", [x, floats(5)], [np.sqrt((wide_x**2).sum() + (wide(floats(5))[0] ** 2).sum())])
+    compare("ScaledSum", [x, y], [0.5 * wide_x - 2 * wide_y], scale_0=0.5, scale_1=-2.0)
+    outputs = {"a": FLOAT, "b": FLOAT}
+    compare("BatchScale", [x], [3 * wide_x, wide_x / 4], outputs, scale_0=3.0, scale_1=0.25)
+    compare("Scale", [x, np.array(4, FLOAT)], [wide_x / 4], scale_down=1)
+    half = {"a": np.float16, "b": np.float16}
+    inputs = [np.array(0.5, FLOAT), x, y]
+    a, b = run("MixedPrecisionScale", inputs, half, to=10)
+    np.testing.assert_array_equal(a, (x * FLOAT(0.5)).astype(np.float16))
+    np.testing.assert_array_equal(b, (y * FLOAT(0.5)).astype(np.float16))
+
+
+@pytest.mark.parametrize("signal", [True, False])
+def test_older_accumulators(signal: bool) -> None:
+    x, y = floats(2, 3), floats(2, 3, seed=1)
+    flag = np.array([signal])
+    compare("InPlaceAccumulator", [x, y, flag], [x + y if signal else x])
+    compare("ZeroGradient", [x, flag], [np.zeros((2, 3))])
+    np.testing.assert_array_equal(run("PassThrough", [x, y], {"a": FLOAT, "b": FLOAT})[1], y)
+
+
+def test_older_sgd() -> None:
+    rate, weights, gradients = np.array([0.1], FLOAT), floats(7), floats(7, seed=1)
+    change = -0.1 * wide(gradients)[0]
+    outputs = {"weights": FLOAT, "change": FLOAT}
+    compare("SGDOptimizer", [rate, weights, gradients], [weights + change, change], outputs)
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("corrects", [0, 1])
+def test_older_adam(mode: int, corrects: int) -> None:
+    weights, gradients, first = floats(9), floats(9, seed=1), floats(9, seed=2) / 9
+    second = floats(9, seed=3) ** 2
+    rate, step = np.array([0.01], FLOAT), np.array(3, np.int64)
+    w, g, m, v = wide(weights, gradients, first, second)
+    m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g * g
+    of_m, of_v = (1 - 0.8**3, 1 - 0.9**3) if corrects else (1, 1)
+    if mode == 0:
+        change = -0.01 * (m / of_m / (np.sqrt(v / of_v) + 1e-6) + 0.05 * w)
+    else:
+        part = 0.01 * math.sqrt(of_v) / of_m * m / (np.sqrt(v) + 1e-6)
+        change = -part - 0.01 * 0.05 * (w - part)
+    inputs = [rate, step, weights, gradients, first, second]
+    outputs = {"t": np.int64, "m": FLOAT, "v": FLOAT, "w": FLOAT, "g": FLOAT}
+    options = {"alpha": 0.8, "beta": 0.9, "lambda": 0.05, "epsilon": 1e-6}
+    options |= {"weight_decay_mode": mode, "do_bias_correction": corrects}
+    actual = run("AdamOptimizer", inputs, outputs, **options)
+    assert actual[0] == 4
+    for got, wanted in zip(actual[1:], [m, v, w + change, change], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-6)

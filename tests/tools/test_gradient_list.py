@@ -4,14 +4,14 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RULE = re.compile(r'^    \{"(\w+)", \w+(?:, \d+)?(, kMicrosoft)?\},$', re.MULTILINE)
+RULE = re.compile(r'\{"(\w+)", \w+(?:, \d+)?(, kMicrosoft)?\},')
 LIST = re.compile(
-    r"These operators have a gradient:\n\n(.*?); of `com.microsoft` (.*?)\.\n", re.DOTALL
+    r"These operators have a gradient:\n\n(.*?);\s+of `com.microsoft` (.*?)\.\n", re.DOTALL
 )
 
 
 def names(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.replace(" and ", " ")))
+    return set(re.findall(r"\w+", text)) - {"and"}
 
 
 def test_the_guide_names_the_operators_with_a_gradient() -> None:

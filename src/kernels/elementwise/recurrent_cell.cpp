@@ -33,8 +33,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using V = hn::Vec<Tag>;
 
-// The branch goes the same way for every vector, so it costs little beside the function.
-HWY_INLINE V Apply(const CellActivation& activation, V x) {
+// One copy for all cells: beside the function, the call and the branch cost little.
+HWY_NOINLINE V Apply(const CellActivation& activation, V x) {
   const Tag d;
   x = ClampKeepNan(d, x, -activation.clip, activation.clip);
   const V a = hn::Set(d, activation.alpha), b = hn::Set(d, activation.beta);
@@ -70,7 +70,7 @@ HWY_INLINE void ForEachVector(size_t n, Body body) {
 }
 
 void Lstm(const LstmActivations& activations, size_t hidden, const float* gates,
-          const float* peepholes, float* c, float* h) {
+          const float* peepholes, float* c, float* h, float* kept) {
   ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
     const Tag d;
     V input = access.Load(gates + i);
@@ -88,6 +88,12 @@ void Lstm(const LstmActivations& activations, size_t hidden, const float* gates,
     cell = hn::MulAdd(forget, cell, hn::Mul(input, candidate));
     if (peepholes) output = hn::MulAdd(access.Load(peepholes + hidden + i), cell, output);
     output = Apply(activations.f, output);
+    if (kept) {
+      access.Store(input, kept + i);
+      access.Store(output, kept + hidden + i);
+      access.Store(forget, kept + 2 * hidden + i);
+      access.Store(candidate, kept + 3 * hidden + i);
+    }
     access.Store(cell, c + i);
     access.Store(hn::Mul(output, Apply(activations.h, cell)), h + i);
   });
@@ -97,30 +103,41 @@ void Lstm(const LstmActivations& activations, size_t hidden, const float* gates,
 HWY_INLINE V Blend(V z, V n, V h) { return hn::MulAdd(z, hn::Sub(h, n), n); }
 
 void GruLinear(const GruActivations& activations, size_t hidden, const float* inputs,
-               const float* recurrences, float* h) {
+               const float* recurrences, float* h, float* kept) {
   ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
     const auto load = [&](const float* gate) HWY_ATTR { return access.Load(gate + i); };
     const V z = Apply(activations.f, hn::Add(load(inputs), load(recurrences)));
     const V r = Apply(activations.f, hn::Add(load(inputs + hidden), load(recurrences + hidden)));
     const V n = Apply(activations.g,
                       hn::MulAdd(r, load(recurrences + 2 * hidden), load(inputs + 2 * hidden)));
+    if (kept) {
+      access.Store(z, kept + i);
+      access.Store(r, kept + hidden + i);
+      access.Store(n, kept + 2 * hidden + i);
+    }
     access.Store(Blend(z, n, load(h)), h + i);
   });
 }
 
 void GruGates(const GruActivations& activations, size_t hidden, float* z_r, const float* h,
-              float* reset) {
+              float* reset, float* kept) {
   ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
+    const V z = Apply(activations.f, access.Load(z_r + i));
     const V r = Apply(activations.f, access.Load(z_r + hidden + i));
-    access.Store(Apply(activations.f, access.Load(z_r + i)), z_r + i);
+    access.Store(z, z_r + i);
+    if (kept) {
+      access.Store(z, kept + i);
+      access.Store(r, kept + hidden + i);
+    }
     access.Store(hn::Mul(r, access.Load(h + i)), reset + i);
   });
 }
 
 void GruOutput(const GruActivations& activations, size_t hidden, const float* z,
-               const float* candidate, float* h) {
+               const float* candidate, float* h, float* kept_candidate) {
   ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
     const V n = Apply(activations.g, access.Load(candidate + i));
+    if (kept_candidate) access.Store(n, kept_candidate + i);
     access.Store(Blend(access.Load(z + i), n, access.Load(h + i)), h + i);
   });
 }
@@ -149,23 +166,23 @@ const RecurrentCellTable& Table() {
 }  // namespace
 
 void LstmCell(const LstmActivations& activations, size_t hidden, const float* gates,
-              const float* peepholes, float* c, float* h) {
-  Table().lstm(activations, hidden, gates, peepholes, c, h);
+              const float* peepholes, float* c, float* h, float* kept) {
+  Table().lstm(activations, hidden, gates, peepholes, c, h, kept);
 }
 
 void GruCellLinear(const GruActivations& activations, size_t hidden, const float* inputs,
-                   const float* recurrences, float* h) {
-  Table().gru_linear(activations, hidden, inputs, recurrences, h);
+                   const float* recurrences, float* h, float* kept) {
+  Table().gru_linear(activations, hidden, inputs, recurrences, h, kept);
 }
 
 void GruCellGates(const GruActivations& activations, size_t hidden, float* z_r, const float* h,
-                  float* reset) {
-  Table().gru_gates(activations, hidden, z_r, h, reset);
+                  float* reset, float* kept) {
+  Table().gru_gates(activations, hidden, z_r, h, reset, kept);
 }
 
 void GruCellOutput(const GruActivations& activations, size_t hidden, const float* z,
-                   const float* candidate, float* h) {
-  Table().gru_output(activations, hidden, z, candidate, h);
+                   const float* candidate, float* h, float* kept_candidate) {
+  Table().gru_output(activations, hidden, z, candidate, h, kept_candidate);
 }
 
 void RnnCell(const CellActivation& f, size_t hidden, const float* gate, float* h) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
 #include "ir/graph.h"
-#include "ir/schema.h"
+#include "ops/framework/node_builder.h"
+#include "ops/framework/training_composites.h"
 
 namespace tenon {
 namespace {
@@ -23,48 +23,6 @@ std::vector<Attribute> CloneAll(const std::vector<Attribute>& attributes) {
   for (const Attribute& attribute : attributes) clones.push_back(CloneAttribute(attribute));
   return clones;
 }
-
-// Adds nodes to a graph, by default of the standard's domain.
-class NodeBuilder {
- public:
-  NodeBuilder(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
-
-  ValueId Op(std::string op_type, std::vector<ValueId> inputs,
-             std::vector<Attribute> attributes = {}, std::string domain = "") {
-    const ValueId output = graph_.AddValue(graph_.UnusedName(Format("{}/{}", name_, op_type)));
-    Add(std::move(op_type), std::move(inputs), {output}, std::move(attributes), std::move(domain));
-    return output;
-  }
-
-  // x rounded to the values of int8 or uint8.
-  ValueId Rounded(ValueId x) {
-    std::vector<ValueId> quantized;
-    for (const char* name : {"bytes", "scale", "zero_point"}) {
-      quantized.push_back(graph_.AddValue(graph_.UnusedName(Format("{}/{}", name_, name))));
-    }
-    Add("DynamicQuantizeLinear", {x}, quantized, {});
-    return Op("DequantizeLinear", std::move(quantized));
-  }
-
-  void Add(std::string op_type, std::vector<ValueId> inputs, std::vector<ValueId> outputs,
-           std::vector<Attribute> attributes, std::string domain = "") {
-    constexpr int32_t kOpset = 14;
-    NodeSpec spec;
-    spec.name = Format("{}/{}", name_, op_type);
-    spec.op_type = std::move(op_type);
-    spec.inputs = std::move(inputs);
-    spec.outputs = std::move(outputs);
-    spec.attributes = std::move(attributes);
-    spec.opset = domain.empty() ? kOpset : 1;
-    spec.domain = std::move(domain);
-    Node& node = graph_.AddNode(std::move(spec));
-    node.schema = FindSchema(node.domain, node.op_type, node.opset);
-  }
-
- private:
-  Graph& graph_;
-  const std::string name_;
-};
 
 // Weights of DynamicQuantizeLSTM, [directions, k, n], as floats, [directions, n, k]. Scales and
 // zero points are those of each direction, or of each column in it.
@@ -246,7 +204,8 @@ bool ExpandNodeComposite(Graph& graph, NodeId id) {
   const auto* found =
       std::find_if(std::begin(kNodeCompositions), std::end(kNodeCompositions),
                    [&](const NodeComposition& c) { return c.op_type == graph.node(id).op_type; });
-  return found != std::end(kNodeCompositions) && found->expand(graph, id);
+  if (found == std::end(kNodeCompositions)) return ExpandTrainingComposite(graph, id);
+  return found->expand(graph, id);
 }
 
 }  // namespace tenon

@@ -13,8 +13,9 @@ Status InferGru(const RecurrentAttrs& attrs, ShapeContext& context) {
   return InferRecurrent(attrs, kGates, context);
 }
 
-// GRU-22. With `linear_before_reset` there is one product with all of R; otherwise the gates z and
-// r come first, and the reset state is multiplied by the rest of R.
+// GRU-22 and GRUTraining-1 of com.microsoft, which keeps the gates. With `linear_before_reset`
+// there is one product with all of R; otherwise the gates z and r come first, and the reset state
+// is multiplied by the rest of R.
 class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
  public:
   Status Prepare(KernelInfo& info) {
@@ -71,7 +72,7 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
       }
       kernels::GruCellLinear(activations_[step.direction], hidden,
                              step.gates + row * step.gates_stride, recurrences,
-                             step.h + row * hidden);
+                             step.h + row * hidden, step.Kept(row));
     });
   }
 
@@ -82,12 +83,14 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
     if (step.sequence_lens) std::fill_n(step.work, step.sizes.batch * hidden, 0.0f);
     step.ForEachActiveRow([&](size_t row) {
       kernels::GruCellGates(activations, hidden, step.gates + row * step.gates_stride,
-                            step.h + row * hidden, step.work + row * hidden);
+                            step.h + row * hidden, step.work + row * hidden, step.Kept(row));
     });
     step.Multiply(candidate_weights_, step.work, step.gates + 2 * hidden, step.gates_stride, 1);
     step.ForEachActiveRow([&](size_t row) {
       const float* gates = step.gates + row * step.gates_stride;
-      kernels::GruCellOutput(activations, hidden, gates, gates + 2 * hidden, step.h + row * hidden);
+      float* const kept = step.Kept(row);
+      kernels::GruCellOutput(activations, hidden, gates, gates + 2 * hidden, step.h + row * hidden,
+                             kept ? kept + 2 * hidden : nullptr);
     });
   }
 
@@ -97,10 +100,14 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
   std::vector<kernels::GruActivations> activations_;  // one for each direction
 };
 
+constexpr std::string_view kMicrosoft = "com.microsoft";
+using DoubleGru = ScalarRecurrent<double, InferGru, RecurrentKind::kGru>;
+
 constexpr OpRow kRows[] = {
     OpClass<Gru>("GRU", {.types = kFloat32Only}),
-    OpClass<ScalarRecurrent<double, InferGru, RecurrentKind::kGru>>("GRU",
-                                                                    {.types = {DataType::kDouble}}),
+    OpClass<DoubleGru>("GRU", {.types = {DataType::kDouble}}),
+    OpClass<Gru>("GRUTraining", {.domain = kMicrosoft, .types = kFloat32Only}),
+    OpClass<DoubleGru>("GRUTraining", {.domain = kMicrosoft, .types = {DataType::kDouble}}),
 };
 
 }  // namespace

@@ -62,8 +62,9 @@ const float* RoundedState(const RecurrentStep& step) {
   return step.work;
 }
 
-// LSTM-22. `clip` bounds the arguments of the gates' activations but not those of the output's.
-// com.tenon LSTM-1 rounds the state for the product with R, as DynamicQuantizeLSTM does.
+// LSTM-22 and LSTMTraining-1 of com.microsoft, which keeps the gates and all cell states. `clip`
+// bounds the arguments of the gates' activations but not those of the output's. com.tenon LSTM-1
+// rounds the state for the product with R, as DynamicQuantizeLSTM does.
 template <bool rounds_state>
 class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
  public:
@@ -105,7 +106,7 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
     }
     step.ForEachActiveRow([&](size_t row) {
       kernels::LstmCell(activations_[step.direction], hidden, step.gates + row * step.gates_stride,
-                        peepholes, step.c + row * hidden, step.h + row * hidden);
+                        peepholes, step.c + row * hidden, step.h + row * hidden, step.Kept(row));
     });
   }
 
@@ -114,14 +115,16 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
   std::vector<kernels::LstmActivations> activations_;  // one for each direction
 };
 
+using DoubleLstm = ScalarRecurrent<double, InferLstm, RecurrentKind::kLstm>;
 template <class T>
 using AttnLstm = ScalarRecurrent<T, InferAttnLstm, RecurrentKind::kAttnLstm>;
 
 constexpr OpRow kRows[] = {
     OpClass<Lstm<false>>("LSTM", {.types = kFloat32Only}),
     OpClass<Lstm<true>>("LSTM", {.domain = "com.tenon", .types = kFloat32Only}),
-    OpClass<ScalarRecurrent<double, InferLstm, RecurrentKind::kLstm>>(
-        "LSTM", {.types = {DataType::kDouble}}),
+    OpClass<Lstm<false>>("LSTMTraining", {.domain = kMicrosoft, .types = kFloat32Only}),
+    OpClass<DoubleLstm>("LSTMTraining", {.domain = kMicrosoft, .types = {DataType::kDouble}}),
+    OpClass<DoubleLstm>("LSTM", {.types = {DataType::kDouble}}),
     OpClass<AttnLstm<float>>("AttnLSTM", {.domain = kMicrosoft, .types = kFloat32Only}),
     OpClass<AttnLstm<double>>("AttnLSTM", {.domain = kMicrosoft, .types = {DataType::kDouble}}),
 };

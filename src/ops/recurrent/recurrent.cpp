@@ -96,11 +96,16 @@ Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& c
   TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputInitialH, state));
   TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputInitialC, state));
   TENON_RETURN_IF_ERROR(CheckInputShape(context, kInputP, {d, Dim(3) * hidden}));
-  TENON_RETURN_IF_ERROR(context.SetOutput(0, attrs.batch_first
-                                                 ? SymbolicShape({batch, sequence, d, hidden})
-                                                 : SymbolicShape({sequence, d, batch, hidden})));
+  const auto every_step = [&](const Dim& columns) {
+    return attrs.batch_first ? SymbolicShape({batch, sequence, d, columns})
+                             : SymbolicShape({sequence, d, batch, columns});
+  };
+  TENON_RETURN_IF_ERROR(context.SetOutput(0, every_step(hidden)));
+  const size_t first_kept = FirstKeptOutput(gates);
   for (size_t i = 1; i < context.output_count(); ++i) {
-    TENON_RETURN_IF_ERROR(context.SetOutput(i, state));
+    const bool is_cell_state = gates == 4 && i == first_kept;
+    TENON_RETURN_IF_ERROR(context.SetOutput(
+        i, i < first_kept ? state : every_step(is_cell_state ? hidden : g * hidden)));
   }
   return OkStatus();
 }
@@ -168,6 +173,12 @@ kernels::GemmArgs RecurrentWeights::Product(const KernelContext& context, size_t
   return args;
 }
 
+size_t RecurrentWeights::PackedFloatsBefore(const KernelContext& context) const {
+  const Shape& w = context.Input(input_).shape();
+  const auto rows = static_cast<size_t>(w[1]) / parts_ * first_;
+  return kernels::PackedGemmBSize(rows, static_cast<size_t>(w[2])) / sizeof(float);
+}
+
 size_t ProductTaskBytes(const KernelContext& context, const kernels::GemmArgs& product) {
   const bool is_packed = product.packed_b != nullptr;
   return context.TaskScratchBytes(kernels::GemmTaskCount(product.sizes, is_packed),
@@ -192,6 +203,7 @@ void RunProduct(KernelContext& context, const kernels::GemmArgs& args, std::byte
 void RecurrentStep::Multiply(const RecurrentWeights& weights, const float* a, float* y,
                              size_t y_stride, float beta) const {
   kernels::GemmArgs args = weights.Product(context, direction, sizes.batch);
+  if (packed) args.packed_b = packed + weights.PackedFloatsBefore(context);
   args.a = kernels::RowMajor(a, sizes.hidden);
   args.beta = beta;
   args.c = y;
@@ -217,6 +229,8 @@ Status RecurrentLayer::Prepare(KernelInfo& info, const RecurrentAttrs& attrs, si
   gates_ = gates;
   starts_reversed_ = attrs.direction == "reverse";
   batch_first_ = attrs.batch_first;
+  has_constant_recurrences_ = info.StoredConstant(kInputR) != nullptr;
+  split_ = gates == 3 && !attrs.linear_before_reset ? 2 : gates;
   TENON_RETURN_IF_ERROR(input_weights_.Prepare(info, kInputW, 0, 1, 1));
   if (info.StoredConstant(kInputW)) info.ReleaseConstant(kInputW);
   return OkStatus();
@@ -245,18 +259,21 @@ class RecurrentLayer::RunState {
     context_.threads().ParallelFor(sizes_.directions, 1, [&](size_t d, size_t) { Walk(d); });
     for (size_t d = 0; d < sizes_.directions; ++d) {
       StoreState(d, Direction(d).h, 1);
-      StoreState(d, Direction(d).c, 2);
+      if (is_lstm()) StoreState(d, Direction(d).c, 2);
     }
     return OkStatus();
   }
 
  private:
+  bool is_lstm() const { return layer_.gates_ == 4; }
+
   struct Memory {
     float* bias;   // [columns]
     float* gates;  // [sequence, batch, columns], or [batch, sequence, columns] if batch_first
     float* h;      // [batch, hidden]
     float* c;
     float* work;
+    float* packed;
     std::byte* tasks;
   };
 
@@ -270,7 +287,12 @@ class RecurrentLayer::RunState {
     input_bytes_ = ProductTaskBytes(context_, inputs);
     const size_t step_bytes = cell_.TaskBytes(context_, sizes_);
     if (!gates) return OutOfMemory();
-    const size_t floats[] = {columns_, *gates, state, state, cell_.WorkFloats(sizes_)};
+    const size_t floats[] = {columns_,
+                             *gates,
+                             state,
+                             state,
+                             cell_.WorkFloats(sizes_),
+                             packs() ? PackedFloats(0, layer_.gates_) : 0};
     std::optional<size_t> bytes = RoundUp<size_t>(step_bytes, 64);
     for (size_t i = 0; i < std::size(floats) && bytes; ++i) {
       const std::optional<size_t> part = CheckedMul(floats[i], sizeof(float));
@@ -295,7 +317,31 @@ class RecurrentLayer::RunState {
   Memory Direction(size_t d) const {
     std::byte* base = memory_ + RoundUp<size_t>(input_bytes_, 64) + d * direction_bytes_;
     const auto at = [&](size_t i) { return reinterpret_cast<float*>(base + offsets_[i]); };
-    return {at(0), at(1), at(2), at(3), at(4), base};
+    return {at(0), at(1), at(2), at(3), at(4), at(5), base};
+  }
+
+  // Whether R is packed in each run, which costs as much as a product or two.
+  bool packs() const {
+    constexpr size_t kFewestSteps = 4;
+    return !layer_.has_constant_recurrences_ && sizes_.sequence >= kFewestSteps;
+  }
+
+  // Of the rows of the gates [first, last), which are packed in one or two parts.
+  size_t PackedFloats(size_t first, size_t last) const {
+    const size_t split = std::clamp(layer_.split_, first, last), hidden = sizes_.hidden;
+    const auto bytes = [&](size_t gates) {
+      return kernels::PackedGemmBSize(gates * hidden, hidden);
+    };
+    return (bytes(split - first) + bytes(last - split)) / sizeof(float);
+  }
+
+  void PackRecurrences(size_t d, float* packed) const {
+    const size_t hidden = sizes_.hidden;
+    const float* r = context_.Input(kInputR).data<float>() + d * columns_ * hidden;
+    const size_t split = layer_.split_;
+    kernels::PackGemmB(kernels::Transposed(r, hidden), split * hidden, hidden, packed);
+    kernels::PackGemmB(kernels::Transposed(r + split * hidden * hidden, hidden),
+                       (layer_.gates_ - split) * hidden, hidden, packed + PackedFloats(0, split));
   }
 
   // Elements from one row of the batch to the next in initial and final states.
@@ -362,35 +408,56 @@ class RecurrentLayer::RunState {
 
   void Walk(size_t d) {
     const Memory memory = Direction(d);
+    const float* const packed = packs() ? memory.packed : nullptr;
+    if (packed) PackRecurrences(d, memory.packed);
     const bool is_reversed = layer_.starts_reversed_ || d == 1;
     const size_t row_stride = columns_ * (layer_.batch_first_ ? sizes_.sequence : 1);
     const size_t time_stride = columns_ * (layer_.batch_first_ ? 1 : sizes_.batch);
     for (size_t i = 0; i < sizes_.sequence; ++i) {
       const size_t time = is_reversed ? sizes_.sequence - 1 - i : i;
       const RecurrentStep step = {
-          context_,   sizes_,   d,        BiasOf(d),   memory.gates + time * time_stride,
-          row_stride, memory.h, memory.c, memory.work, memory.tasks,
-          lens_,      time};
+          context_,   sizes_,   d,        BiasOf(d),       memory.gates + time * time_stride,
+          row_stride, memory.h, memory.c, memory.work,     memory.tasks,
+          packed,     lens_,    time,     KeptAt(d, time), OutputStride(columns_)};
       cell_.Step(step);
-      StoreOutput(step);
-    }
-  }
-
-  void StoreOutput(const RecurrentStep& step) {
-    if (!context_.HasOutput(0)) return;
-    const size_t hidden = sizes_.hidden, directions = sizes_.directions;
-    for (size_t b = 0; b < sizes_.batch; ++b) {
-      const size_t row = layer_.batch_first_
-                             ? (b * sizes_.sequence + step.time) * directions + step.direction
-                             : (step.time * directions + step.direction) * sizes_.batch + b;
-      float* y = context_.Output(0).data<float>() + row * hidden;
-      if (step.IsActive(b)) {
-        std::copy_n(step.h + b * hidden, hidden, y);
-      } else {
-        std::fill_n(y, hidden, 0.0f);
+      StoreStates(step, step.h, 0);
+      if (is_lstm()) StoreStates(step, step.c, kAllCellStates);
+      for (size_t b = 0; b < sizes_.batch && step.kept; ++b) {
+        if (!step.IsActive(b)) std::fill_n(step.Kept(b), columns_, 0.0f);
       }
     }
   }
+
+  // Elements from one row of the batch to the next in outputs of all steps, whose last axis has so
+  // many.
+  size_t OutputStride(size_t columns) const {
+    return layer_.batch_first_ ? sizes_.sequence * sizes_.directions * columns : columns;
+  }
+  // The first row of the batch there.
+  float* OutputAt(size_t i, size_t d, size_t time, size_t columns) {
+    const size_t step = time * sizes_.directions + d;
+    return context_.Output(i).data<float>() +
+           step * columns * (layer_.batch_first_ ? 1 : sizes_.batch);
+  }
+  float* KeptAt(size_t d, size_t time) {
+    const size_t i = layer_.gates_ == 4 ? kAllCellStates + 1 : FirstKeptOutput(layer_.gates_);
+    return context_.HasOutput(i) ? OutputAt(i, d, time, columns_) : nullptr;
+  }
+
+  void StoreStates(const RecurrentStep& step, const float* states, size_t output) {
+    if (!context_.HasOutput(output)) return;
+    const size_t hidden = sizes_.hidden;
+    float* to = OutputAt(output, step.direction, step.time, hidden);
+    for (size_t b = 0; b < sizes_.batch; ++b, to += OutputStride(hidden)) {
+      if (step.IsActive(b)) {
+        std::copy_n(states + b * hidden, hidden, to);
+      } else {
+        std::fill_n(to, hidden, 0.0f);
+      }
+    }
+  }
+
+  static constexpr size_t kAllCellStates = FirstKeptOutput(4);
 
   const RecurrentLayer& layer_;
   KernelContext& context_;
@@ -400,7 +467,7 @@ class RecurrentLayer::RunState {
   const int32_t* lens_ = nullptr;
   std::byte* memory_ = nullptr;
   size_t input_bytes_ = 0, direction_bytes_ = 0;
-  size_t offsets_[5] = {};  // in a direction's memory
+  size_t offsets_[6] = {};  // in a direction's memory
 };
 
 Status RecurrentLayer::Run(KernelContext& context, const RecurrentCell& cell) const {

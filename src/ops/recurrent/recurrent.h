@@ -54,8 +54,13 @@ enum RecurrentInput : size_t {
   kInputAttentionWeight,
 };
 
-// Shapes of Y, Y_h and, for an LSTM, Y_c, for a cell with `gates` gates whose input is X and
-// `fed_back` more columns. Errors: kInvalidArgument if the inputs' shapes do not fit together.
+// The first output that only training has: of LSTMTraining all cell states and then the gates, of
+// GRUTraining the gates.
+constexpr size_t FirstKeptOutput(size_t gates) { return gates == 4 ? 3 : 2; }
+
+// Shapes of Y, Y_h, for an LSTM Y_c, and what training keeps, for a cell with `gates` gates whose
+// input is X and `fed_back` more columns. Errors: kInvalidArgument if the inputs' shapes do not fit
+// together.
 Status InferRecurrent(const RecurrentAttrs& attrs, size_t gates, ShapeContext& context,
                       const Dim& fed_back = Dim(0));
 
@@ -84,6 +89,9 @@ class RecurrentWeights {
   // The product with a matrix of m rows, without its A, C and epilogue.
   kernels::GemmArgs Product(const KernelContext& context, size_t direction, size_t m) const;
 
+  // Floats of the rows before these if they are packed.
+  size_t PackedFloatsBefore(const KernelContext& context) const;
+
  private:
   const float* Packed() const;
 
@@ -105,8 +113,13 @@ struct RecurrentStep {
   float* c;  // likewise
   float* work;
   std::byte* task_memory;
+  const float* packed;           // R, if it is no constant and has been packed for the run
   const int32_t* sequence_lens;  // null: all rows are active
   size_t time;
+  float* kept;         // for training, or null: the gates of the batch's first row
+  size_t kept_stride;  // from one row to the next
+
+  float* Kept(size_t row) const { return kept ? kept + row * kept_stride : nullptr; }
 
   // Rows after their end keep their state.
   bool IsActive(size_t row) const {
@@ -148,6 +161,8 @@ class RecurrentLayer {
   size_t directions_ = 1;
   bool starts_reversed_ = false;
   bool batch_first_ = false;
+  bool has_constant_recurrences_ = false;
+  size_t split_ = 0;  // R's gates from here on are multiplied apart
   RecurrentWeights input_weights_;
 };
 

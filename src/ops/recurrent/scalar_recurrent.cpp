@@ -107,10 +107,11 @@ class Walk {
       const size_t time = is_reversed ? sizes_.sequence - 1 - i : i;
       const bool is_active = lens_ == nullptr || static_cast<int64_t>(time) < lens_[b];
       if (is_active) Step(row, InputRow(time, b));
-      StoreOutput(time, b, row, is_active);
+      StoreStep(0, time, row, row.h, sizes_.hidden, is_active);
+      Keep(time, row, is_active);
     }
     StoreState(1, StateOffset(d, b), row.h);
-    StoreState(2, StateOffset(d, b), row.c);
+    if (kind_ != RecurrentKind::kGru) StoreState(2, StateOffset(d, b), row.c);
   }
 
   const T* InputRow(size_t time, size_t b) const {
@@ -118,17 +119,26 @@ class Walk {
     return context_.Input(kInputX).data<T>() + row * sizes_.input;
   }
 
-  void StoreOutput(size_t time, size_t b, const Row& row, bool is_active) const {
-    if (!context_.HasOutput(0)) return;
-    const size_t d = row.direction;
+  // Into an output of all steps, whose last axis has `columns` elements.
+  void StoreStep(size_t output, size_t time, const Row& row, const T* from, size_t columns,
+                 bool is_active) const {
+    if (!context_.HasOutput(output)) return;
+    const size_t d = row.direction, b = row.batch;
     const size_t place = attrs_.batch_first ? (b * sizes_.sequence + time) * sizes_.directions + d
                                             : (time * sizes_.directions + d) * sizes_.batch + b;
-    T* y = context_.Output(0).data<T>() + place * sizes_.hidden;
+    T* to = context_.Output(output).data<T>() + place * columns;
     if (is_active) {
-      std::copy_n(row.h, sizes_.hidden, y);
+      std::copy_n(from, columns, to);
     } else {
-      std::fill_n(y, sizes_.hidden, 0.0);
+      std::fill_n(to, columns, 0.0);
     }
+  }
+
+  // What training keeps of a step.
+  void Keep(size_t time, const Row& row, bool is_active) const {
+    size_t output = FirstKeptOutput(gates_);
+    if (gates_ == 4) StoreStep(output++, time, row, row.c, sizes_.hidden, is_active);
+    StoreStep(output, time, row, row.gates, gates_ * sizes_.hidden, is_active);
   }
 
   // Row `i` of R' times `state`, with its bias.
@@ -203,16 +213,18 @@ class Walk {
     const T* p = OptionalInput(kInputP, row.direction * 3 * hidden);
     for (size_t i = 0; i < gates_ * hidden; ++i) row.gates[i] += Recurrence(row, i, row.h);
     for (size_t i = 0; i < hidden; ++i) {
-      const T *input = row.gates, *output = input + hidden, *forget = output + hidden,
-              *cell = forget + hidden;
+      T *input = row.gates, *output = input + hidden, *forget = output + hidden,
+        *cell = forget + hidden;
       const T old = row.c[i];
       const T in = Activated(fgh[0], input[i] + (p ? p[i] * old : 0));
       const T kept = attrs_.input_forget
                          ? 1 - in
                          : Activated(fgh[0], forget[i] + (p ? p[2 * hidden + i] * old : 0));
-      row.c[i] = kept * old + in * Activated(fgh[1], cell[i]);
+      const T candidate = Activated(fgh[1], cell[i]);
+      row.c[i] = kept * old + in * candidate;
       const T out = Activated(fgh[0], output[i] + (p ? p[hidden + i] * row.c[i] : 0));
       row.h[i] = out * Activated(of_state, row.c[i]);
+      input[i] = in, output[i] = out, forget[i] = kept, cell[i] = candidate;
     }
   }
 

@@ -1,7 +1,9 @@
 // Slice: a range of each axis, with steps. Before opset 10 also as Crop and DynamicSlice.
 #include <algorithm>
+#include <cstring>
 
 #include "ops/framework/element.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 #include "ops/framework/strided_copy.h"
 
@@ -59,10 +61,10 @@ struct SliceRequest {
   Shape axes, steps;
 };
 
-Status InferRanges(const SliceRequest& request, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+// `shape` becomes that of the ranges, and `elements`, if they are known, those selected.
+Status SelectRanges(const SliceRequest& request, SymbolicShape& shape,
+                    std::optional<Dims>& elements) {
   PooledVector<bool> sliced(shape.rank(), false);
-  std::optional<Dims> elements = context.KnownDims(0);
   if (shape.rank() != 1) elements.reset();
   for (size_t i = 0; i < request.starts.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(request.axes[i], shape.rank()));
@@ -88,6 +90,13 @@ Status InferRanges(const SliceRequest& request, ShapeContext& context) {
     }
     shape[axis] = Dim(range.size);
   }
+  return OkStatus();
+}
+
+Status InferRanges(const SliceRequest& request, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  std::optional<Dims> elements = context.KnownDims(0);
+  TENON_RETURN_IF_ERROR(SelectRanges(request, shape, elements));
   if (elements) context.SetOutputDims(0, std::move(*elements));
   return context.SetOutput(0, std::move(shape));
 }
@@ -104,31 +113,55 @@ Shape FirstAxes(size_t count) {
   return axes;
 }
 
-// Slice-10, 11, 13.
-Status InferSlice(const NoAttrs&, ShapeContext& context) {
+// The ranges in the inputs from `i` on: starts, ends, axes and steps.
+Result<SliceRequest> RequestFrom(ShapeContext& context, size_t i) {
   SliceRequest request;
-  TENON_ASSIGN_OR_RETURN(request.starts, context.InputAsDims(1));
-  TENON_ASSIGN_OR_RETURN(request.ends, context.InputAsDims(2));
-  if (context.HasInput(3)) {
-    TENON_ASSIGN_OR_RETURN(request.axes, context.InputAsInts(3));
+  TENON_ASSIGN_OR_RETURN(request.starts, context.InputAsDims(i));
+  TENON_ASSIGN_OR_RETURN(request.ends, context.InputAsDims(i + 1));
+  if (context.HasInput(i + 2)) {
+    TENON_ASSIGN_OR_RETURN(request.axes, context.InputAsInts(i + 2));
   } else {
     request.axes = FirstAxes(request.starts.size());
   }
-  if (context.HasInput(4)) {
-    TENON_ASSIGN_OR_RETURN(request.steps, context.InputAsInts(4));
+  if (context.HasInput(i + 3)) {
+    TENON_ASSIGN_OR_RETURN(request.steps, context.InputAsInts(i + 3));
   } else {
     request.steps = Shape(request.starts.size(), 1);
   }
   TENON_RETURN_IF_ERROR(CheckLengths(request.starts.size(), request.ends.size(),
                                      request.axes.rank(), request.steps.rank()));
+  return request;
+}
+
+// Slice-10, 11, 13.
+Status InferSlice(const NoAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SliceRequest request, RequestFrom(context, 1));
   return InferRanges(request, context);
 }
 
-// Copies the ranges; inputs have been checked by the shape function.
+// SliceGrad-1 of com.microsoft: dY, the shape of X, and the ranges. dX is 0 elsewhere.
+Status InferSliceGradient(const NoAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const Dims dims, context.InputAsDims(1));
+  SymbolicShape x;
+  for (const Dim& dim : dims) {
+    if (dim.is_number() && dim.value() < 0) {
+      return InvalidArgument("input 1: expected sizes >= 0, got {}", dim);
+    }
+    x.Append(dim);
+  }
+  TENON_RETURN_IF_ERROR(context.SetOutput(0, x));
+  TENON_ASSIGN_OR_RETURN(const SliceRequest request, RequestFrom(context, 2));
+  std::optional<Dims> elements;
+  TENON_RETURN_IF_ERROR(SelectRanges(request, x, elements));
+  return CheckInputShape(context, 0, x);
+}
+
+// Copies the ranges of a tensor of shape `shape`: from input 0, which is one, or into output 0 if
+// it is one. Inputs have been checked by the shape function.
 Status CopyRanges(const Shape& starts, const Shape& ends, const Shape& axes, const Shape& steps,
-                  KernelContext& context) {
+                  KernelContext& context, bool into = false) {
   const Tensor& input = context.Input(0);
-  const Shape& shape = input.shape();
+  const Shape& shape = into ? context.Output(0).shape() : input.shape();
   const size_t rank = shape.rank();
   Shape first(rank, 0), step(rank, 1), size(shape);
   for (size_t i = 0; i < starts.rank(); ++i) {
@@ -139,35 +172,47 @@ Status CopyRanges(const Shape& starts, const Shape& ends, const Shape& axes, con
     size[axis] = range.size;
   }
   Tensor& output = context.Output(0);
-  if (output.size() == 0) return OkStatus();
+  if (input.size() == 0 || output.size() == 0) return OkStatus();
   StridedCopy copy(input.type());
-  int64_t source_stride = input.size();
-  int64_t target_stride = output.size();
+  int64_t whole_stride = shape.NumElements();
+  int64_t part_stride = size.NumElements();
   int64_t offset = 0;
   for (size_t i = 0; i < rank; ++i) {
-    source_stride /= shape[i];
-    target_stride /= size[i];
-    offset += first[i] * source_stride;
-    TENON_RETURN_IF_ERROR(copy.AddAxis(size[i], source_stride * step[i], target_stride));
+    whole_stride /= shape[i];
+    part_stride /= size[i];
+    offset += first[i] * whole_stride;
+    const int64_t stride = whole_stride * step[i];
+    TENON_RETURN_IF_ERROR(
+        copy.AddAxis(size[i], into ? part_stride : stride, into ? stride : part_stride));
   }
-  const auto* source = static_cast<const char*>(input.raw()) +
-                       offset * static_cast<int64_t>(DataTypeBits(input.type()) / 8);
-  return copy.Run(source, output.raw(), context.threads());
+  offset *= static_cast<int64_t>(DataTypeBits(input.type()) / 8);
+  const auto* source = static_cast<const char*>(input.raw());
+  auto* target = static_cast<char*>(output.raw());
+  return into ? copy.Run(source, target + offset, context.threads())
+              : copy.Run(source + offset, target, context.threads());
 }
 
-Status RunSlice(const NoAttrs&, KernelContext& context) {
-  TENON_ASSIGN_OR_RETURN(const Shape starts, IntegersOf(context.Input(1)));
-  TENON_ASSIGN_OR_RETURN(const Shape ends, IntegersOf(context.Input(2)));
-  Shape axes(starts.rank(), 0);
+// The ranges begin at input `i`.
+Status RunRanges(size_t i, bool into, KernelContext& context) {
+  TENON_ASSIGN_OR_RETURN(const Shape starts, IntegersOf(context.Input(i)));
+  TENON_ASSIGN_OR_RETURN(const Shape ends, IntegersOf(context.Input(i + 1)));
+  Shape axes = FirstAxes(starts.rank());
   Shape steps(starts.rank(), 1);
-  for (size_t i = 0; i < axes.rank(); ++i) axes[i] = static_cast<int64_t>(i);
-  if (context.HasInput(3)) {
-    TENON_ASSIGN_OR_RETURN(axes, IntegersOf(context.Input(3)));
+  if (context.HasInput(i + 2)) {
+    TENON_ASSIGN_OR_RETURN(axes, IntegersOf(context.Input(i + 2)));
   }
-  if (context.HasInput(4)) {
-    TENON_ASSIGN_OR_RETURN(steps, IntegersOf(context.Input(4)));
+  if (context.HasInput(i + 3)) {
+    TENON_ASSIGN_OR_RETURN(steps, IntegersOf(context.Input(i + 3)));
   }
-  return CopyRanges(starts, ends, axes, steps, context);
+  return CopyRanges(starts, ends, axes, steps, context, into);
+}
+
+Status RunSlice(const NoAttrs&, KernelContext& context) { return RunRanges(1, false, context); }
+
+Status RunSliceGradient(const NoAttrs&, KernelContext& context) {
+  Tensor& dx = context.Output(0);
+  std::memset(dx.raw(), 0, dx.bytes());
+  return RunRanges(2, true, context);
 }
 
 // Slice-1: attributes, no steps.
@@ -243,6 +288,8 @@ constexpr OpRow kRows[] = {
     Op<InferSlice, RunSlice>("DynamicSlice", {.since = 1, .types = kWholeByteTypes}),
     Op<InferSlice1, RunSlice1>("Slice", {.since = 1, .types = kWholeByteTypes}),
     Op<InferSlice, RunSlice>("Slice", {.since = 10, .types = kWholeByteTypes}),
+    Op<InferSliceGradient, RunSliceGradient>("SliceGrad",
+                                             {.domain = "com.microsoft", .types = kFloats}),
 };
 
 }  // namespace

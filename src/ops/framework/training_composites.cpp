@@ -1,0 +1,387 @@
+// In float, as onnxruntime's kernels for the CPU.
+#include "ops/framework/training_composites.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/framework/node_builder.h"
+
+namespace tenon {
+namespace {
+
+constexpr const char* kMicrosoft = "com.microsoft";
+constexpr int32_t kOpset = 16;  // has scatters that add, and axes of ReduceMean as an attribute
+
+// A node that is being replaced, and the builder of what replaces it.
+class Composition {
+ public:
+  Composition(Graph& graph, NodeId id)
+      : graph_(graph),
+        node_(graph.node(id)),
+        inputs_(node_.inputs),
+        outputs_(node_.outputs),
+        build_(graph, node_.name.empty() ? node_.op_type : node_.name, kOpset) {}
+
+  const Node& node() const { return node_; }
+  size_t input_count() const { return inputs_.size(); }
+  ValueId in(size_t i) const { return i < inputs_.size() ? inputs_[i] : ValueId::kNone; }
+  bool has_output(size_t i) const { return i < outputs_.size() && outputs_[i] != ValueId::kNone; }
+  bool is_float(size_t i) const {
+    return graph_.value(in(i)).type.element_type == DataType::kFloat;
+  }
+  // -1 if it is unknown.
+  int64_t RankOf(size_t i) const {
+    const auto& shape = graph_.value(in(i)).type.shape;
+    return shape ? static_cast<int64_t>(shape->rank()) : -1;
+  }
+
+  // A new node with at most one attribute, and its output.
+  ValueId Op(const char* op_type, std::initializer_list<ValueId> inputs,
+             const char* attribute = nullptr, int64_t value = 0, const char* domain = "");
+  ValueId Op(const char* op_type, const std::vector<ValueId>& inputs,
+             std::vector<Attribute> attributes);
+  ValueId ShapeOf(ValueId value) { return Op("Shape", {value}); }
+  ValueId Number(float value);
+  ValueId Integer(int64_t value);
+  ValueId CastTo(ValueId value, DataType type) {
+    return Op("Cast", {value}, "to", static_cast<int64_t>(type));
+  }
+  // Zeros of type float.
+  ValueId Zeros(ValueId shape) { return Op("ConstantOfShape", {shape}); }
+
+  // Removes the node, after which a value may be its output; no value means an output without use.
+  void Finish(std::span<const ValueId> results);
+  void Finish(std::initializer_list<ValueId> results) {
+    Finish(std::span(results.begin(), results.size()));
+  }
+
+  NodeBuilder& build() { return build_; }
+  Graph& graph() { return graph_; }
+
+ private:
+  Graph& graph_;
+  const Node& node_;
+  const std::vector<ValueId> inputs_, outputs_;
+  NodeBuilder build_;
+};
+
+ValueId Composition::Op(const char* op_type, std::initializer_list<ValueId> inputs,
+                        const char* attribute, int64_t value, const char* domain) {
+  std::vector<Attribute> attributes;
+  if (attribute) attributes.emplace_back(attribute, value);
+  return build_.Op(op_type, inputs, std::move(attributes), domain);
+}
+
+ValueId Composition::Op(const char* op_type, const std::vector<ValueId>& inputs,
+                        std::vector<Attribute> attributes) {
+  return build_.Op(op_type, inputs, std::move(attributes));
+}
+
+ValueId Composition::Number(float value) {
+  return graph_.AddInitializer(graph_.UnusedName("number"), Tensor::Of<float>({}, {value}));
+}
+
+ValueId Composition::Integer(int64_t value) {
+  return graph_.AddInitializer(graph_.UnusedName("integer"), Tensor::Of<int64_t>({1}, {value}));
+}
+
+void Composition::Finish(std::span<const ValueId> results) {
+  graph_.RemoveNode(node_.id);
+  for (size_t i = 0; i < std::min(results.size(), outputs_.size()); ++i) {
+    if (has_output(i)) build_.Add("Identity", {results[i]}, {outputs_[i]}, {});
+  }
+}
+
+std::vector<Attribute> One(const char* name, int64_t value) {
+  std::vector<Attribute> attributes;
+  attributes.emplace_back(name, value);
+  return attributes;
+}
+
+using C = Composition;
+
+bool BatchNormInternal(C& c) {
+  const int64_t rank = c.RankOf(0);
+  const bool is_training = c.node().GetInt("training_mode", 1) != 0;
+  if (rank < 2 || (!is_training && (c.has_output(3) || c.has_output(4)))) return false;
+  std::vector<Attribute> attributes;
+  for (const char* name : {"epsilon", "momentum"}) {
+    if (const Attribute* given = c.node().FindAttribute(name)) {
+      attributes.push_back(CloneAttribute(*given));
+    }
+  }
+  attributes.emplace_back("training_mode", int64_t{is_training});
+  std::vector<ValueId> results(5, ValueId::kNone);
+  for (size_t i = 0; i < (is_training ? 3 : 1); ++i) {
+    results[i] = c.graph().AddValue(c.graph().UnusedName("normalized"));
+  }
+  c.build().Add("BatchNormalization", {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)},
+                {results.begin(), results.begin() + (is_training ? 3 : 1)}, std::move(attributes));
+  if (is_training) {
+    std::vector<int64_t> axes = {0};
+    for (int64_t axis = 2; axis < rank; ++axis) axes.push_back(axis);
+    const auto mean = [&](ValueId value, bool keeps) {
+      std::vector<Attribute> options = One("keepdims", keeps);
+      options.emplace_back("axes", axes);
+      return c.Op("ReduceMean", {value}, std::move(options));
+    };
+    const ValueId centred = c.Op("Sub", {c.in(0), mean(c.in(0), true)});
+    const ValueId variance = mean(c.Op("Mul", {centred, centred}), false);
+    const ValueId epsilon = c.Number(c.node().GetFloat("epsilon", 1e-5f));
+    results[3] = mean(c.in(0), false);
+    results[4] = c.Op("Reciprocal", {c.Op("Sqrt", {c.Op("Add", {variance, epsilon})})});
+  } else {
+    results[1] = c.in(3), results[2] = c.in(4);
+  }
+  c.Finish(results);
+  return true;
+}
+
+std::vector<Attribute> Adding(const C& c, const char* attribute) {
+  std::vector<Attribute> attributes;
+  if (attribute) attributes.emplace_back(attribute, c.node().GetInt(attribute, 0));
+  attributes.emplace_back("reduction", std::string("add"));
+  return attributes;
+}
+
+// Of dY, the shape of X and the indices.
+bool GatherElementsGrad(C& c) {
+  if (!c.is_float(0)) return false;
+  c.Finish({c.Op("ScatterElements", {c.Zeros(c.in(1)), c.in(2), c.in(0)}, Adding(c, "axis"))});
+  return true;
+}
+
+// Of the shape of X, the indices and dY.
+bool GatherNdGrad(C& c) {
+  if (!c.is_float(2) || c.node().GetInt("batch_dims", 0) != 0) return false;
+  c.Finish({c.Op("ScatterND", {c.Zeros(c.in(0)), c.in(1), c.in(2)}, Adding(c, nullptr))});
+  return true;
+}
+
+// Each operand's gradient is summed over the axes along which it was repeated.
+bool DivGrad(C& c) {
+  const ValueId dy = c.in(0), a = c.in(1), b = c.in(2);
+  const ValueId shapes[] = {c.ShapeOf(a), c.ShapeOf(b)};
+  std::vector<ValueId> axes;
+  for (int i = 0; i < 2; ++i) axes.push_back(c.graph().AddValue(c.graph().UnusedName("axes")));
+  c.build().Add("BroadcastGradientArgs", {shapes[0], shapes[1]}, axes, {}, kMicrosoft);
+  const auto summed = [&](ValueId value, size_t i) {
+    const ValueId sum = c.Op("ReduceSum", {value, axes[i]}, "noop_with_empty_axes", 1);
+    return c.Op("Reshape", {sum, shapes[i]});
+  };
+  const ValueId da = c.Op("Div", {dy, b});
+  const ValueId db = c.Op("Neg", {c.Op("Div", {c.Op("Mul", {da, a}), b})});
+  c.Finish({summed(da, 0), summed(db, 1)});
+  return true;
+}
+
+template <bool is_fast>
+bool BiasGeluGrad(C& c) {
+  const ValueId sum = c.Op("Add", {c.in(1), c.in(2)});
+  c.Finish({c.Op(is_fast ? "FastGeluGrad" : "GeluGrad", {c.in(0), sum}, nullptr, 0, kMicrosoft)});
+  return true;
+}
+
+bool ConcatTraining(C& c) {
+  const int64_t axis = c.node().GetInt("axis", 0);
+  std::vector<ValueId> parts, lengths;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    parts.push_back(c.in(i));
+    lengths.push_back(c.Op("Gather", {c.ShapeOf(c.in(i)), c.Integer(axis)}));
+  }
+  c.Finish({c.Op("Concat", parts, One("axis", axis)),
+            c.has_output(1) ? c.Op("Concat", lengths, One("axis", 0)) : ValueId::kNone});
+  return true;
+}
+
+bool SplitTraining(C& c) {
+  std::vector<ValueId> parts(c.node().outputs.size());
+  for (ValueId& part : parts) part = c.graph().AddValue(c.graph().UnusedName("part"));
+  c.build().Add("Split", {c.in(0), c.in(1)}, parts, One("axis", c.node().GetInt("axis", 0)));
+  c.Finish(parts);
+  return true;
+}
+
+// Over axis `axis` and all after it together.
+template <bool is_log>
+bool SoftmaxGrad(C& c) {
+  const auto rows = [&](size_t i) {
+    return c.Op("Flatten", {c.in(i)}, "axis", c.node().GetInt("axis", 1));
+  };
+  const ValueId dx = c.Op(is_log ? "LogSoftmaxGrad_13" : "SoftmaxGrad_13", {rows(0), rows(1)},
+                          "axis", 1, kMicrosoft);
+  c.Finish({c.Op("Reshape", {dx, c.ShapeOf(c.in(0))})});
+  return true;
+}
+
+// The norm of all inputs together.
+bool ReduceAllL2(C& c) {
+  std::vector<ValueId> squares;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    const ValueId wide = c.CastTo(c.in(i), DataType::kFloat);
+    squares.push_back(c.Op("ReduceSumSquare", {wide}, "keepdims", 0));
+  }
+  c.Finish({c.Op("Sqrt", {c.Op("Sum", squares, {})})});
+  return true;
+}
+
+// What follows a scale is cast.
+bool MixedPrecisionScale(C& c) {
+  if (c.node().GetInt("fuse_outputs", 0) != 0) return false;
+  const auto to = static_cast<DataType>(c.node().GetInt("to", 0));
+  const ValueId scale = c.CastTo(c.in(0), DataType::kFloat);
+  std::vector<ValueId> results;
+  for (size_t i = 1; i < c.input_count(); ++i) {
+    results.push_back(c.CastTo(c.Op("Mul", {c.CastTo(c.in(i), DataType::kFloat), scale}), to));
+  }
+  c.Finish(results);
+  return true;
+}
+
+ValueId ScaledBy(C& c, ValueId x, size_t i) {
+  return c.Op("Mul", {x, c.Number(c.node().GetFloat(Format("scale_{}", i), 1))});
+}
+
+bool ScaledSum(C& c) {
+  if (!c.is_float(0)) return false;
+  std::vector<ValueId> terms;
+  for (size_t i = 0; i < c.input_count(); ++i) terms.push_back(ScaledBy(c, c.in(i), i));
+  c.Finish({c.Op("Sum", terms, {})});
+  return true;
+}
+
+bool BatchScale(C& c) {
+  if (!c.is_float(0)) return false;
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < c.node().outputs.size(); ++i) {
+    results.push_back(ScaledBy(c, c.in(0), i));
+  }
+  c.Finish(results);
+  return true;
+}
+
+bool Scale(C& c) {
+  const ValueId scale = c.Op("CastLike", {c.in(1), c.in(0)});
+  const bool divides = c.node().GetInt("scale_down", 0) != 0;
+  c.Finish({c.Op(divides ? "Div" : "Mul", {c.in(0), scale})});
+  return true;
+}
+
+bool ZeroGradient(C& c) {
+  if (!c.is_float(0)) return false;
+  c.Finish({c.Zeros(c.ShapeOf(c.in(0)))});
+  return true;
+}
+
+bool InPlaceAccumulator(C& c) {
+  ValueId sum = c.Op("Add", {c.in(0), c.Op("CastLike", {c.in(1), c.in(0)})});
+  if (c.in(2) != ValueId::kNone) sum = c.Op("Where", {c.in(2), sum, c.in(0)});
+  c.Finish({sum});
+  return true;
+}
+
+bool PassThrough(C& c) {
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < c.input_count(); ++i) inputs.push_back(c.in(i));
+  c.Finish(inputs);
+  return true;
+}
+
+// Of the learning rate, weights and gradients: new weights, and what they changed by.
+bool SgdOptimizer(C& c) {
+  const ValueId change = c.Op("Neg", {c.Op("Mul", {c.in(0), c.in(2)})});
+  c.Finish({c.Op("Add", {c.in(1), change}), change});
+  return true;
+}
+
+// In float: what scales gradients, or skips the step, has no composition.
+bool AdamOptimizer(C& c) {
+  enum Input : size_t { kRate, kStep, kWeights, kGradients, kFirst, kSecond, kOthers };
+  for (size_t i = kOthers; i < c.input_count(); ++i) {
+    if (c.in(i) != ValueId::kNone) return false;
+  }
+  if (!c.is_float(kWeights) || !c.is_float(kGradients) || !c.is_float(kFirst)) return false;
+  const auto setting = [&](const char* name, float otherwise) {
+    return c.node().GetFloat(name, otherwise);
+  };
+  const auto times = [&](ValueId x, float factor) { return c.Op("Mul", {x, c.Number(factor)}); };
+  const ValueId weights = c.in(kWeights), gradients = c.in(kGradients), rate = c.in(kRate);
+  const ValueId step = c.CastTo(c.in(kStep), DataType::kFloat);
+  // A moment, and what it lacks after so many steps.
+  const auto moment = [&](size_t i, float decay, ValueId value) {
+    return c.Op("Add", {times(c.in(i), decay), times(value, 1 - decay)});
+  };
+  const auto correction = [&](float decay) {
+    if (c.node().GetInt("do_bias_correction", 1) == 0) return c.Number(1);
+    return c.Op("Sub", {c.Number(1), c.Op("Pow", {c.Number(decay), step})});
+  };
+  const float alpha = setting("alpha", 0.9f), beta = setting("beta", 0.999f);
+  const ValueId first = moment(kFirst, alpha, gradients);
+  const ValueId second = moment(kSecond, beta, c.Op("Mul", {gradients, gradients}));
+  const ValueId epsilon = c.Number(setting("epsilon", 1e-8f)), of_first = correction(alpha);
+  const ValueId decayed = times(rate, setting("lambda", 0));
+  ValueId change;
+  if (c.node().GetInt("weight_decay_mode", 0) == 0) {
+    const ValueId root = c.Op("Sqrt", {c.Op("Div", {second, correction(beta)})});
+    const ValueId direction =
+        c.Op("Div", {c.Op("Div", {first, of_first}), c.Op("Add", {root, epsilon})});
+    change = c.Op("Add", {c.Op("Mul", {direction, rate}), c.Op("Mul", {weights, decayed})});
+  } else {
+    const ValueId size =
+        c.Op("Div", {c.Op("Mul", {rate, c.Op("Sqrt", {correction(beta)})}), of_first});
+    const ValueId part =
+        c.Op("Div", {c.Op("Mul", {first, size}), c.Op("Add", {c.Op("Sqrt", {second}), epsilon})});
+    const ValueId rest = c.Op("Sub", {weights, part});
+    change = c.Op("Add", {part, c.Op("Mul", {rest, decayed})});
+  }
+  change = c.Op("Neg", {change});
+  const ValueId one =
+      c.graph().AddInitializer(c.graph().UnusedName("one"), Tensor::Of<int64_t>({}, {1}));
+  c.Finish(
+      {c.Op("Add", {c.in(kStep), one}), first, second, c.Op("Add", {weights, change}), change});
+  return true;
+}
+
+struct TrainingComposition {
+  std::string_view op_type;
+  bool (*expand)(C&);
+};
+constexpr TrainingComposition kCompositions[] = {
+    {"AdamOptimizer", AdamOptimizer},
+    {"BatchNormInternal", BatchNormInternal},
+    {"BatchScale", BatchScale},
+    {"BiasFastGeluGrad_dX", BiasGeluGrad<true>},
+    {"BiasGeluGrad_dX", BiasGeluGrad<false>},
+    {"ConcatTraining", ConcatTraining},
+    {"DivGrad", DivGrad},
+    {"GatherElementsGrad", GatherElementsGrad},
+    {"GatherNDGrad", GatherNdGrad},
+    {"InPlaceAccumulator", InPlaceAccumulator},
+    {"LogSoftmaxGrad", SoftmaxGrad<true>},
+    {"MixedPrecisionScale", MixedPrecisionScale},
+    {"PassThrough", PassThrough},
+    {"ReduceAllL2", ReduceAllL2},
+    {"SGDOptimizer", SgdOptimizer},
+    {"Scale", Scale},
+    {"ScaledSum", ScaledSum},
+    {"SoftmaxGrad", SoftmaxGrad<false>},
+    {"SplitTraining", SplitTraining},
+    {"ZeroGradient", ZeroGradient},
+};
+
+}  // namespace
+
+bool ExpandTrainingComposite(Graph& graph, NodeId id) {
+  const auto* found =
+      std::find_if(std::begin(kCompositions), std::end(kCompositions),
+                   [&](const auto& known) { return known.op_type == graph.node(id).op_type; });
+  if (found == std::end(kCompositions)) return false;
+  Composition composition(graph, id);
+  return found->expand(composition);
+}
+
+}  // namespace tenon

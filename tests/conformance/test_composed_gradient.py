@@ -1,0 +1,104 @@
+"""Gradients of Attention and GridSample beside the differences of the functions themselves."""
+
+import numpy as np
+import pytest
+from test_gradient import GRADIENT, check_derivatives, make_model
+
+HEADS = ([2, 4, 3, 5], [2, 2, 4, 5])  # [batch, heads, length, size] of a query and the keys
+FLAT = ([2, 3, 20], [2, 4, 10])
+MASK = "m = Constant <value = double[3, 4] {0, 1, -1, 2, 0, 0, 3, 1, -2, 1, 0, 0.5}> ()\n"
+BOOL = "m = Constant <value = bool[2, 1, 1, 4] {1, 0, 1, 1, 0, 1, 1, 0}> ()\n"
+PAST = """p = Constant <value_floats=[0.5]> ()
+ s = Constant <value_ints=[2, 2, 2, 5]> ()
+ f = Expand (p, s)
+ past = Cast <to=11> (f)
+ """
+
+# Of each case what comes before, attributes, inputs after the value, and shapes.
+ATTENTION = {
+    "plain": ("", "", "", HEADS),
+    "scaled": ("", "scale=0.3", "", HEADS),
+    "causal": ("", "is_causal=1", "", HEADS),
+    "capped": ("", "softcap=0.7", "", HEADS),
+    "masked": (MASK, "", ", m", HEADS),
+    "hidden keys": (BOOL, "is_causal=1", ", m", HEADS),
+    "with a past": (PAST, "is_causal=1", ", , past, past", HEADS),
+    "heads last": (MASK, "q_num_heads=4, kv_num_heads=2", ", m", FLAT),
+    "of other lengths": (
+        "n = Constant <value_ints=[3, 4]> ()\n",
+        "is_causal=1",
+        ", , , , n",
+        HEADS,
+    ),
+}
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+@pytest.mark.parametrize("name", ATTENTION)
+def test_attention(name: str, is_dynamic: bool) -> None:
+    before, attributes, inputs, shapes = ATTENTION[name]
+    outputs = "c, k, v" if "past" in inputs else "c"
+    options = f"<{attributes}>" if attributes else ""
+    nodes = f"{before} w = Sin (b)\n {outputs} = Attention {options} (a, b, w{inputs})"
+    if "past" in inputs:  # the other outputs must have a use
+        nodes += """
+            i = Cast <to=9> (k)  j = Cast <to=9> (v)  l = And (i, j)  o = Cast <to=11> (l)
+            r = ReduceMean <keepdims=0> (o)  t = Mul (r, c)"""
+    nodes += f"\n y = Mul (c, {'t' if 'past' in inputs else 'c'})"
+    numbers = np.random.default_rng(5)
+    values = [numbers.uniform(-1, 1, shape) for shape in shapes]
+    declared = [[f"{n}{i}" for i in range(len(s))] for n, s in zip("ab", shapes, strict=True)]
+    check_derivatives(nodes, values, 24, declared if is_dynamic else None)
+
+
+def test_the_mask_of_attention() -> None:
+    numbers = np.random.default_rng(5)
+    values = [numbers.uniform(-1, 1, shape) for shape in ([1, 2, 3, 4], [3, 3])]
+    check_derivatives("c = Attention (a, a, a, b)\n y = Mul (c, c)", values, 23)
+
+
+GRIDS = [
+    (mode, padding, is_aligned, axes)
+    for mode in ("linear", "nearest")
+    for padding in ("zeros", "border", "reflection")
+    for is_aligned in (0, 1)
+    for axes in (1, 2, 3)
+]
+
+
+def positions(sizes: list[int], shape: list[int], is_aligned: int) -> np.ndarray:
+    """Inside and outside, none near an element or the middle of two, where functions bend."""
+    numbers = np.random.default_rng(5)
+    found = []
+    for size in reversed(sizes):
+        x = numbers.integers(-3, size + 2, shape) + numbers.choice([0.3, 0.8], shape)
+        found.append(2 * x / (size - 1) - 1 if is_aligned else (2 * x + 1) / size - 1)
+    return np.stack(found, -1)
+
+
+@pytest.mark.parametrize(("mode", "padding", "is_aligned", "axes"), GRIDS)
+def test_grid_sample(mode: str, padding: str, is_aligned: int, axes: int) -> None:
+    attributes = f'mode="{mode}", padding_mode="{padding}", align_corners={is_aligned}'
+    sizes = [4, 5, 3][:axes]
+    image = np.random.default_rng(5).uniform(-1, 1, [2, 3, *sizes])
+    values = [image, positions(sizes, [2, 3, 2, 2][: axes + 1], is_aligned)]
+    nodes = f"c = GridSample <{attributes}> (a, b)\n y = Mul (c, c)"
+    check_derivatives(nodes, values, 20)
+
+
+def test_grid_sample_of_opset_16() -> None:
+    image = np.random.default_rng(5).uniform(-1, 1, [1, 2, 4, 5])
+    values = [image, positions([4, 5], [1, 3, 2], 0)]
+    check_derivatives("c = GridSample (a, b)\n y = Mul (c, c)", values, 16)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ('y = GridSample <mode="cubic"> (a, b)', "no gradient yet in mode cubic"),
+        ("k, y = Attention (a, a, a)", "no gradient yet for its output 1"),
+    ],
+)
+def test_what_has_no_gradient(nodes: str, text: str) -> None:
+    with pytest.raises(Exception, match=text):
+        make_model(f"{nodes}\n{GRADIENT}", [[1, 2, 3, 4], [1, 2, 2, 2]], ["da"], 23)
