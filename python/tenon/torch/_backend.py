@@ -11,7 +11,6 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ._decompositions import decompositions
 from ._partition import partition
@@ -30,11 +29,8 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
     )
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
-        with contextlib.ExitStack() as stack:
-            # The other forms of attention are one operator each, without a rule.
-            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-            if torch.is_grad_enabled():
-                stack.enter_context(_without_onednn())
+        is_trained = torch.is_grad_enabled()
+        with _without_onednn() if is_trained else contextlib.nullcontext():
             result: Callable[..., Any] = compiled(module, inputs)
         return result
 
