@@ -13,6 +13,7 @@ from torch._dynamo.backends.registry import register_backend
 from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 
 from ._decompositions import decompositions
+from ._joint import partition_joint
 from ._partition import partition
 from ._region import Settings
 
@@ -26,6 +27,7 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
         bw_compiler=backward,
         inference_compiler=forward,
         decompositions=decompositions(),
+        partition_fn=partition_joint,
     )
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
