@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -88,9 +89,8 @@ def _normalize_apart(
             added.meta["val"] = target(*_values(arguments), **_values(keywords))
         return added
 
-    place = {each: i for i, each in enumerate(graph.nodes)}
-    last = max((result, mean, rstd), key=place.__getitem__)
-    if any(place[user] < place[last] for user in result.users):
+    last = max(result, mean, rstd)
+    if any(user < last for user in result.users):
         return
     statistic = rstd.meta["val"]
     with graph.inserting_before(last.next):
@@ -115,7 +115,6 @@ class _Joint:
     def __init__(self, graph: torch.fx.Graph, num_fwd_outputs: int) -> None:
         self._graph = graph
         nodes = list(graph.nodes)
-        self._place = {node: i for i, node in enumerate(nodes)}
         # As PyTorch's partitioner divides them.
         last = max((i for i, node in enumerate(nodes) if _is_forward(node)), default=-1)
         self._forward = {node for node in nodes[: last + 1] if not _is_tangent(node)}
@@ -138,7 +137,7 @@ class _Joint:
     def compute_again(self) -> None:
         """Lets the backward graph compute values again that are large and cheap."""
         budget = _BYTES_PER_OPERATION * sum(map(_operations, self._graph.nodes))
-        for value in sorted(self._stashed, key=lambda node: (-_bytes(node), self._place[node])):
+        for value in sorted(sorted(self._stashed), key=_bytes, reverse=True):
             size = _bytes(value)
             if size < _LEAST_BYTES:
                 break
@@ -179,7 +178,7 @@ class _Joint:
 
     def _may_pass(self, stashed: torch.fx.Node) -> bool:
         """Whether it is computed again for one user, and so may be for this user's result."""
-        users = [user for user in stashed.users if user in self._forward]
+        users = [user for user in _users(stashed) if user in self._forward]
         return stashed in self._again and len(users) == 1
 
     def _moved(
@@ -227,6 +226,15 @@ def _base(node: torch.fx.Node) -> torch.fx.Node:
     while node.target in DENSE_VIEWS:
         node = node.all_input_nodes[0]
     return node
+
+
+def _users(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
+    """What reads the node, itself or a view of it."""
+    for user in node.users:
+        if user.target in DENSE_VIEWS:
+            yield from _users(user)
+        else:
+            yield user
 
 
 def _is_element_wise(node: torch.fx.Node) -> bool:

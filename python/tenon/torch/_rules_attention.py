@@ -41,7 +41,7 @@ class _Attention:
         self.keys = shape_of(key)[2]
         self.dropout = argument(node, settings, "dropout_p", 0.0)
         self.mask = keyword(node, "attn_mask")
-        self.attributes = {
+        self.attributes: dict[str, Any] = {
             "q_num_heads": shape_of(query)[1],
             "kv_num_heads": shape_of(key)[1],
             "is_causal": int(argument(node, settings + 1, "is_causal", False)),
