@@ -135,6 +135,7 @@ class _Computation:
             settings.save_model(model)
         session_options = settings.session_options()
         self._has_threads = session_options.intra_op_num_threads > 1
+        self._first: tenon.RunOptions | None = _frees_memory()
         self._session = tenon.InferenceSession(
             model, session_options, providers=["CPUExecutionProvider"]
         )
@@ -149,7 +150,8 @@ class _Computation:
         if self._has_threads:
             end_idle_threads()
         try:
-            values = self._session.run_with_ort_values(self._output_names, feed)
+            values = self._session.run_with_ort_values(self._output_names, feed, self._first)
+            self._first = None
         except InvalidArgument as error:
             # What PyTorch's operators raise, or the base of it.
             raise RuntimeError(str(error)) from error
@@ -179,6 +181,13 @@ class _Computation:
         name = builder.transpose(builder.value(node), layout.order)
         shape = [value.shape[axis] for axis in layout.order]
         return builder.add_output(name, shape, value.dtype), layout
+
+
+def _frees_memory() -> tenon.RunOptions:
+    """For the first run, which no memory plan serves: later ones have no use for its blocks."""
+    options = tenon.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
 
 
 class _Layout:
