@@ -111,24 +111,28 @@ class _Computation:
     def __init__(self, graph: torch.fx.Graph, settings: Settings) -> None:
         builder = GraphBuilder()
         self._inputs: list[tuple[int, str, tuple[int, ...]]] = []
-        results: Any = None
-        count = 0
-        for node in graph.nodes:
-            if node.op == "placeholder":
-                self._add_input(builder, node, count)
-                count += 1
-            elif node.op == "output":
-                results = node.args[0]
-            else:
-                lower(builder, node)
+        results: Any = next(iter(graph.find_nodes(op="output"))).args[0]
         self._is_tuple = isinstance(results, tuple | list)
         nodes = list(results) if self._is_tuple else [results]
         self._empty = {
             i: node.meta["val"] for i, node in enumerate(nodes) if is_empty(node.meta["val"])
         }
-        self._outputs = [
-            self._add_output(builder, node) for i, node in enumerate(nodes) if i not in self._empty
-        ]
+        places: dict[torch.fx.Node, list[int]] = {}
+        for i, node in enumerate(nodes):
+            if i not in self._empty:
+                places.setdefault(node, []).append(i)
+        outputs: dict[int, tuple[str, _Layout]] = {}
+        count = 0
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                self._add_input(builder, node, count)
+                count += 1
+            elif node.op != "output":
+                lower(builder, node)
+            # An output ends where its node is, so that what it is made of need not wait in memory.
+            for i in places.get(node, ()):
+                outputs[i] = self._add_output(builder, node)
+        self._outputs = [outputs[i] for i in sorted(outputs)]
         self._output_names = [name for name, _ in self._outputs]
         model = builder.model()
         if settings.save_model is not None:
