@@ -2,15 +2,19 @@
 
 They take turns in one process, with the same parameters and batch. A step is forward, backward
 and one of fused Adam. Prints medians in milliseconds and their ratio, which is above 1 where Tenon
-is faster, and how long the first step took, which compiles, with PyTorch's caches off. Needs
-PyTorch (requirements-torch.txt).
+is faster, and how long the first step took, which compiles, with PyTorch's caches off. With
+--memory it prints the peak memory of processes that do each alone, in MB, and with the backend
+aot_eager, which shows what PyTorch's tracing needs. Needs PyTorch (requirements-torch.txt).
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -120,13 +124,11 @@ class Transformer(nn.Module):
 
 
 def transformer(
-    layers: int, is_causal: bool
+    layers: int, is_causal: bool, length: int = 128
 ) -> Callable[[int], tuple[nn.Module, torch.Tensor, torch.Tensor]]:
     def make(scale: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
-        tokens, classes = (
-            torch.randint(0, 1000, (8, 128 // scale)),
-            torch.randint(0, 1000, (8, 128 // scale)),
-        )
+        shape = (1024 // length, length // scale)
+        tokens, classes = torch.randint(0, 1000, shape), torch.randint(0, 1000, shape)
         return Transformer(layers, 256 // scale, is_causal), tokens, classes.flatten()
 
     return make
@@ -138,6 +140,12 @@ MODELS = {
     "ResNet-18": residual,
     "BERT 2 x 256": transformer(2, False),
     "GPT 4 x 256": transformer(4, True),
+}
+# Of the same number of tokens, with --long.
+LONG_MODELS = {
+    f"{name}, {length} tokens": transformer(layers, is_causal, length)
+    for name, layers, is_causal in [("BERT 2 x 256", 2, False), ("GPT 4 x 256", 4, True)]
+    for length in (512, 1024)
 }
 
 
@@ -164,6 +172,26 @@ def times_of(steps: list[Step], rounds: int) -> list[list[float]]:
     return times
 
 
+def peak_of(name: str, form: str, options: argparse.Namespace) -> str:
+    """The peak memory of a process that does some steps, in MB."""
+    command = [sys.executable, __file__, "--match", name, "--form", form]
+    command += ["--threads", str(options.threads), "--scale", str(options.scale)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def print_peak(name: str, form: str, options: argparse.Namespace) -> None:
+    """Does some steps, and prints the peak memory of the process, in MB."""
+    torch.manual_seed(0)
+    model, x, y = (MODELS | LONG_MODELS)[name](options.scale)
+    forward: Any = model
+    if form != "eager":
+        backend = tenon.torch.backend if form == "tenon" else form
+        forward = torch.compile(model, backend=backend, dynamic=False)
+    times_of([step_of(model, forward, x, y)], 5)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--match", default="", help="what the names of the models have in them")
@@ -171,18 +199,33 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30, help="steps that are timed")
     parser.add_argument("--scale", type=int, default=1, help="divides the widths of the models")
     parser.add_argument("--inductor", action="store_true", help="time PyTorch's own compiler too")
+    parser.add_argument("--long", action="store_true", help="transformers of longer sequences")
+    parser.add_argument("--memory", action="store_true", help="peak memory instead of times")
+    parser.add_argument("--form", help=argparse.SUPPRESS)  # of a process for --memory
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.compiler.config.force_disable_caches = True
+    if options.form:
+        print_peak(options.match, options.form, options)
+        return
+    models = {
+        name: make
+        for name, make in (LONG_MODELS if options.long else MODELS).items()
+        if options.match in name
+    }
+    if options.memory:
+        print("| model | eager, MB | tenon, MB | aot_eager, MB |\n| --- | ---: | ---: | ---: |")
+        for name in models:
+            peaks = [peak_of(name, form, options) for form in ("eager", "tenon", "aot_eager")]
+            print(f"| {name} | {' | '.join(peaks)} |", flush=True)
+        return
     backends: dict[str, Any] = {"tenon": tenon.torch.backend}
     if options.inductor:
         backends["inductor"] = "inductor"
     columns = " | ".join(f"{b}, ms | eager / {b} | {b}, first step, s" for b in backends)
     print(f"| model | eager, ms | {columns} |")
     print("| --- |" + " ---: |" * (1 + 3 * len(backends)))
-    for name, make in MODELS.items():
-        if options.match not in name:
-            continue
+    for name, make in models.items():
         torch.manual_seed(0)
         model, x, y = make(options.scale)
         steps = [step_of(model, model, x, y)]

@@ -55,10 +55,7 @@ Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
   for (size_t i = 0; i < slabs_.size(); ++i) {
     if (slabs_[i].bytes() >= memory->slab_bytes[i]) continue;
     slabs_[i] = Tensor();
-    // The recorded run, which had no slab, left blocks for which later runs have no use.
-    const std::shared_ptr<Allocator>& allocator = plan_.locations[i].allocator;
-    if (allocator->CanShrink()) TENON_RETURN_IF_ERROR(allocator->Shrink());
-    TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], allocator));
+    TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], plan_.locations[i].allocator));
   }
   memory_ = std::move(memory);
   for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = fixed;

@@ -96,6 +96,32 @@ TEST_F(SoftmaxTest, ScalesAndMasks) {
   });
 }
 
+TEST_F(SoftmaxTest, LogarithmsOfSums) {
+  OnEveryTarget([] {
+    for (const size_t n : kLengths) {
+      for (const bool log : {false, true}) {
+        constexpr size_t kRows = 3;
+        const std::vector<float> x = Random(n).Floats(kRows * n, -30, 30);
+        const std::vector<float> mask = Random(n + 1).Floats(n, -3, 3);
+        std::vector<float> y(kRows * n), sums(kRows + 1, -5);
+        SoftmaxRows(x.data(), y.data(), kRows, n,
+                    {.log = log, .scale = 0.5f, .mask = mask.data(), .log_sums = sums.data()});
+        EXPECT_EQ(sums.back(), -5);
+        for (size_t row = 0; row < kRows; ++row) {
+          double sum = 0;
+          for (size_t i = 0; i < n; ++i) sum += std::exp(0.5 * x[row * n + i] + mask[i]);
+          EXPECT_TRUE(IsNear(sums[row], std::log(sum), 1e-6, 1e-5)) << n;
+        }
+        // Asking for them changes no bit of the result.
+        std::vector<float> alone(kRows * n);
+        SoftmaxRows(x.data(), alone.data(), kRows, n,
+                    {.log = log, .scale = 0.5f, .mask = mask.data()});
+        EXPECT_EQ(y, alone);
+      }
+    }
+  });
+}
+
 TEST_F(SoftmaxTest, MiddleAxisMatchesReference) {
   OnEveryTarget([] {
     for (const size_t n : {1, 2, 17}) {

@@ -149,3 +149,22 @@ def test_attention_stays_whole(monkeypatch, is_causal):
     assert nodes.count("ScaledDotProductAttention") == 1
     assert nodes.count("ScaledDotProductAttentionGrad") == 1
     assert "Softmax" not in nodes
+
+
+def test_gradients_of_weights_are_not_left_to_the_end(monkeypatch):
+    """What they are computed from need not wait in memory until then."""
+    make_model, models = GraphBuilder.model, []
+
+    def kept(self):
+        models.append(make_model(self))
+        return models[-1]
+
+    monkeypatch.setattr(GraphBuilder, "model", kept)
+    layers = [each for _ in range(4) for each in (nn.Linear(8, 8), nn.ReLU())]
+    torch.compile(nn.Sequential(*layers), backend="tenon")(torch.randn(4, 8)).sum().backward()
+    nodes = [node.op_type for node in onnx.load_from_string(models[-1]).graph.node]
+    products = [i for i, op_type in enumerate(nodes) if op_type == "FusedMatMul"]
+    activations = [i for i, op_type in enumerate(nodes) if op_type == "ReluGrad"]
+    assert len(activations) == len(products) == 4
+    assert all(a < p for a, p in zip(activations, products, strict=True))
+    assert all(p < a for p, a in zip(products, activations[1:], strict=False))

@@ -34,6 +34,7 @@ class GraphBuilder:
         self._outputs: list[onnx.ValueInfoProto] = []
         self._declared: list[onnx.ValueInfoProto] = []
         self._names: dict[torch.fx.Node, Any] = {}
+        self._transposed: dict[str, str] = {}
         self._count = 0
 
     def new_name(self) -> str:
@@ -124,8 +125,17 @@ class GraphBuilder:
         """The value with its axes in another order."""
         if list(order) == list(range(len(order))):
             return name
+        is_matrix = list(order) == [1, 0]
+        if is_matrix and name in self._transposed:
+            return self._transposed[name]
         transposed: str = self.op("Transpose", name, perm=list(order))
+        if is_matrix:
+            self._transposed[transposed] = name
         return transposed
+
+    def before_transposition(self, name: str) -> str | None:
+        """The matrix of which the value is the transposed one; None if it is none."""
+        return self._transposed.get(name)
 
     def model(self) -> bytes:
         """The serialized model."""

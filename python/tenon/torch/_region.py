@@ -111,30 +111,35 @@ class _Computation:
     def __init__(self, graph: torch.fx.Graph, settings: Settings) -> None:
         builder = GraphBuilder()
         self._inputs: list[tuple[int, str, tuple[int, ...]]] = []
-        results: Any = None
-        count = 0
-        for node in graph.nodes:
-            if node.op == "placeholder":
-                self._add_input(builder, node, count)
-                count += 1
-            elif node.op == "output":
-                results = node.args[0]
-            else:
-                lower(builder, node)
+        results: Any = next(iter(graph.find_nodes(op="output"))).args[0]
         self._is_tuple = isinstance(results, tuple | list)
         nodes = list(results) if self._is_tuple else [results]
         self._empty = {
             i: node.meta["val"] for i, node in enumerate(nodes) if is_empty(node.meta["val"])
         }
-        self._outputs = [
-            self._add_output(builder, node) for i, node in enumerate(nodes) if i not in self._empty
-        ]
+        places: dict[torch.fx.Node, list[int]] = {}
+        for i, node in enumerate(nodes):
+            if i not in self._empty:
+                places.setdefault(node, []).append(i)
+        outputs: dict[int, tuple[str, _Layout]] = {}
+        count = 0
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                self._add_input(builder, node, count)
+                count += 1
+            elif node.op != "output":
+                lower(builder, node)
+            # An output ends where its node is, so that what it is made of need not wait in memory.
+            for i in places.get(node, ()):
+                outputs[i] = self._add_output(builder, node)
+        self._outputs = [outputs[i] for i in sorted(outputs)]
         self._output_names = [name for name, _ in self._outputs]
         model = builder.model()
         if settings.save_model is not None:
             settings.save_model(model)
         session_options = settings.session_options()
         self._has_threads = session_options.intra_op_num_threads > 1
+        self._first: tenon.RunOptions | None = _frees_memory()
         self._session = tenon.InferenceSession(
             model, session_options, providers=["CPUExecutionProvider"]
         )
@@ -149,7 +154,8 @@ class _Computation:
         if self._has_threads:
             end_idle_threads()
         try:
-            values = self._session.run_with_ort_values(self._output_names, feed)
+            values = self._session.run_with_ort_values(self._output_names, feed, self._first)
+            self._first = None
         except InvalidArgument as error:
             # What PyTorch's operators raise, or the base of it.
             raise RuntimeError(str(error)) from error
@@ -179,6 +185,13 @@ class _Computation:
         name = builder.transpose(builder.value(node), layout.order)
         shape = [value.shape[axis] for axis in layout.order]
         return builder.add_output(name, shape, value.dtype), layout
+
+
+def _frees_memory() -> tenon.RunOptions:
+    """For the first run, which no memory plan serves: later ones have no use for its blocks."""
+    options = tenon.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
 
 
 class _Layout:

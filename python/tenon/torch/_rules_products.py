@@ -20,7 +20,18 @@ aten = torch.ops.aten
 
 @rule(aten.mm.default, aten.bmm.default, unless=unless_float)
 def _multiply(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("MatMul", *(graph.value(each) for each in arguments(node)))
+    names = [graph.value(each) for each in arguments(node)]
+    sources = [graph.before_transposition(name) for name in names]
+    if type_of(node) != torch.float32 or sources == [None, None]:
+        return graph.op("MatMul", *names)
+    # As a fusion would write it, but at this place. Gradients of weights, which only leave the
+    # graph, would else be the last nodes, and what they read would wait in memory.
+    return graph.contrib(
+        "FusedMatMul",
+        *(source or name for source, name in zip(sources, names, strict=True)),
+        transA=int(sources[0] is not None),
+        transB=int(sources[1] is not None),
+    )
 
 
 def _scales(node: torch.fx.Node) -> tuple[float, float]:
