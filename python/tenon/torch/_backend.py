@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ._decompositions import decompositions
 from ._partition import partition
+from ._recurrent import keep_layers_whole
 from ._region import Settings
 
 Compiler = Callable[[torch.fx.GraphModule, Any], Callable[..., Any]]
@@ -30,6 +31,7 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
     )
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        keep_layers_whole(module)
         with contextlib.ExitStack() as stack:
             # The other forms of attention are one operator each, without a rule.
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
