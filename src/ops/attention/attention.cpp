@@ -326,10 +326,9 @@ class AttentionRun {
     if (!is_wanted && !context_.HasInput(past)) return OkStatus();
     Tensor& own = own_present_[present == kPresentValue];
     if (!is_wanted) {
-      const Shape shape = {static_cast<int64_t>(matrices->batch),
-                           static_cast<int64_t>(matrices->heads),
-                           static_cast<int64_t>(past_ + matrices->length),
-                           static_cast<int64_t>(matrices->size)};
+      const Shape shape = {
+          static_cast<int64_t>(matrices->batch), static_cast<int64_t>(matrices->heads),
+          static_cast<int64_t>(past_ + matrices->length), static_cast<int64_t>(matrices->size)};
       TENON_ASSIGN_OR_RETURN(own, context_.AllocateTensor(context_.Input(kQ).type(), shape));
     }
     Tensor& y = is_wanted ? context_.Output(present) : own;
