@@ -87,6 +87,19 @@ def test_grid_sample_of_opset_16() -> None:
     check_derivatives("c = GridSample (a, b)\n y = Mul (c, c)", values, 16)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_lrn(size: int) -> None:
+    values = [np.random.default_rng(5).uniform(-1, 1, [2, 4, 3]), np.array([2.0])]
+    nodes = f"c = LRN <size={size}, alpha=0.7, beta=0.6, bias=0.9> (a)\n y = Mul (c, b)"
+    check_derivatives(nodes, values, 13)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_global_lp_pool(p: int) -> None:
+    values = [np.random.default_rng(5).uniform(-1, 1, [2, 3, 4]), np.array([2.0])]
+    check_derivatives(f"c = GlobalLpPool <p={p}> (a)\n y = Mul (c, b)", values, 13)
+
+
 @pytest.mark.parametrize(
     ("nodes", "text"),
     [
