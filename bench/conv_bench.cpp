@@ -108,13 +108,13 @@ void Winograd(benchmark::State& state, const Conv2dShape& s) {
   Buffer weights(kernels::PackedWinogradWeightsSize(s, kTile));
   Buffer out(OutputSize(s));
   Buffer bias(s.out_channels);
-  Buffer scratch(kernels::ConvWinogradScratchSize(s, kTile, true) / sizeof(float));
+  Buffer scratch(kernels::ConvWinogradScratchSize(s, kTile, true, 1) / sizeof(float));
   const kernels::ConvWinogradArgs args = {
       s,          kTile,
       in.data(),  weights.data(),
       out.data(), {.bias = bias.data(), .activation = {UnaryOp::kRelu}}};
   Measure(state, s, [&] {
-    for (size_t t = 0; t < kernels::ConvWinogradTaskCount(s, kTile, true); ++t) {
+    for (size_t t = 0; t < kernels::ConvWinogradTaskCount(s, kTile, true, 1); ++t) {
       kernels::RunConvWinogradTask(args, t, scratch.data());
     }
   });

@@ -1,5 +1,7 @@
 #include "base/loop_slot.h"
 
+#include <algorithm>
+
 #include "base/futex.h"
 #include "base/spin.h"
 
@@ -28,67 +30,96 @@ bool LoopSlot::TryAcquire() {
 }
 
 void LoopSlot::Open(const Loop& loop, uint32_t chunks) {
-  // Release stores: a worker that reads one of them also sees that claim_ has moved on, so the
+  const auto closed = [this] { return uint64_t{generation_} << 32 | kClosed; };
+  const uint32_t parts_before = division_.load(std::memory_order_relaxed).parts;
+  for (uint32_t i = 0; i < parts_before; ++i) {
+    parts_[i].claim.store(closed(), std::memory_order_relaxed);
+  }
+  // Release stores: a worker that reads one of them also sees that the parts were closed, so the
   // claim that it would make with values of two loops fails.
-  chunks_.store(chunks, std::memory_order_release);
+  const Division division = {
+      chunks, static_cast<uint32_t>(std::min<size_t>({loop.threads, chunks, kMostParts}))};
+  division_.store(division, std::memory_order_release);
   loop_.store(&loop, std::memory_order_release);
   unfinished_.store(chunks, std::memory_order_relaxed);
-  const uint64_t generation = claim_.load(std::memory_order_relaxed) >> 32;
-  claim_.store(generation << 32, std::memory_order_release);
+  ++generation_;
+  for (uint32_t i = 0; i < division.parts; ++i) {
+    parts_[i].claim.store(uint64_t{generation_} << 32 | division.Begin(i),
+                          std::memory_order_release);
+  }
 }
 
-uint32_t LoopSlot::Help(FunctionRef<void(uint32_t)> on_entry) {
-  uint64_t seen = claim_.load(std::memory_order_acquire);
-  uint32_t chunk;
-  uint32_t chunks;
-  const Loop* loop;
-  do {
-    chunk = static_cast<uint32_t>(seen);
-    chunks = chunks_.load(std::memory_order_acquire);
-    loop = loop_.load(std::memory_order_acquire);
-    if (chunk >= chunks) return 0;
-  } while (!claim_.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
-                                         std::memory_order_acquire));
-  on_entry(chunks - chunk - 1);
-  void* const piece = loop->work == nullptr ? nullptr : loop->work->Begin();
-  const StopScope stopping(loop->stop);
-  const uint32_t done = RunFrom(chunk, chunks, *loop);
-  if (loop->work != nullptr) loop->work->End(piece);
-  if (loop->stats != nullptr) loop->stats->AddHelp(done);
-  // From here on the slot may serve another loop. Waking its caller unnecessarily does no harm.
-  const uint32_t before = unfinished_.fetch_sub(done, std::memory_order_acq_rel);
-  if (before == (kCallerSleeps | done)) FutexWake(unfinished_, 1);
-  return done;
+uint32_t LoopSlot::Help(uint32_t thread, FunctionRef<void()> on_entry) {
+  const uint32_t parts = division_.load(std::memory_order_acquire).parts;
+  for (uint32_t i = 0; i < parts; ++i) {
+    const uint32_t part = (thread + i) % parts;
+    std::atomic<uint64_t>& claim = parts_[part].claim;
+    uint64_t seen = claim.load(std::memory_order_acquire);
+    Division division;
+    const Loop* loop;
+    do {
+      division = division_.load(std::memory_order_acquire);
+      loop = loop_.load(std::memory_order_acquire);
+    } while (static_cast<uint32_t>(seen) < division.End(part) &&
+             !claim.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel,
+                                          std::memory_order_acquire));
+    const auto chunk = static_cast<uint32_t>(seen);
+    if (chunk >= division.End(part)) continue;
+    on_entry();
+    void* const piece = loop->work == nullptr ? nullptr : loop->work->Begin();
+    const StopScope stopping(loop->stop);
+    const uint32_t done = RunFrom(part, chunk, division, *loop);
+    if (loop->work != nullptr) loop->work->End(piece);
+    if (loop->stats != nullptr) loop->stats->AddHelp(done);
+    // From here on the slot may serve another loop. Waking its caller unnecessarily does no harm.
+    const uint32_t before = unfinished_.fetch_sub(done, std::memory_order_acq_rel);
+    if (before == (kCallerSleeps | done)) FutexWake(unfinished_, 1);
+    return done;
+  }
+  return 0;
+}
+
+uint32_t LoopSlot::Unclaimed() const {
+  const Division division = division_.load(std::memory_order_relaxed);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < division.parts; ++i) {
+    const uint32_t next = parts_[i].Next();
+    if (next < division.End(i)) count += division.End(i) - next;
+  }
+  return count;
 }
 
 void LoopSlot::FinishAndRelease(std::chrono::nanoseconds spin, LoopClock& clock) {
-  const uint32_t chunks = chunks_.load(std::memory_order_relaxed);
-  const uint32_t first = static_cast<uint32_t>(claim_.fetch_add(1, std::memory_order_relaxed));
-  if (first < chunks) {
-    const uint32_t done = RunFrom(first, chunks, *loop_.load(std::memory_order_relaxed));
-    unfinished_.fetch_sub(done, std::memory_order_acq_rel);
-  }
+  const Division division = division_.load(std::memory_order_relaxed);
+  const Loop& loop = *loop_.load(std::memory_order_relaxed);
+  const uint32_t done = RunFrom(0, parts_[0].Claim(), division, loop);
+  if (done > 0) unfinished_.fetch_sub(done, std::memory_order_acq_rel);
   clock.Lap(&LoopStats::Times::run);
   WaitForOthers(spin);
   clock.Lap(&LoopStats::Times::wait);
-  const uint64_t generation = claim_.load(std::memory_order_relaxed) >> 32;
-  claim_.store((generation + 1) << 32 | kClosed, std::memory_order_release);
   taken_.store(false, std::memory_order_release);
 }
 
-// Runs `chunk`, which is already claimed, and then further chunks. The loop cannot end before the
-// caller of this function reports them, so simple increments suffice.
-uint32_t LoopSlot::RunFrom(uint32_t chunk, uint32_t chunks, const Loop& loop) {
+// Runs `chunk` of a part, which is already claimed, and then further chunks. The loop cannot end
+// before the caller of this function reports them, so simple increments suffice.
+uint32_t LoopSlot::RunFrom(uint32_t part, uint32_t chunk, const Division& division,
+                           const Loop& loop) {
   uint32_t done = 0;
-  while (chunk < chunks) {
-    const size_t begin = chunk * loop.grain;
-    if (loop.stop == nullptr || !loop.stop->CutsLoop()) {
-      loop.body(begin, loop.n - begin > loop.grain ? begin + loop.grain : loop.n);
+  for (uint32_t i = 0;;) {
+    while (chunk < division.End(part)) {
+      const size_t begin = chunk * loop.grain;
+      if (loop.stop == nullptr || !loop.stop->CutsLoop()) {
+        loop.body(begin, loop.n - begin > loop.grain ? begin + loop.grain : loop.n);
+      }
+      ++done;
+      chunk = parts_[part].Claim();
     }
-    ++done;
-    chunk = static_cast<uint32_t>(claim_.fetch_add(1, std::memory_order_relaxed));
+    do {
+      if (++i == division.parts) return done;
+      part = part + 1 == division.parts ? 0 : part + 1;
+    } while (parts_[part].Next() >= division.End(part));
+    chunk = parts_[part].Claim();
   }
-  return done;
 }
 
 void LoopSlot::WaitForOthers(std::chrono::nanoseconds spin) {

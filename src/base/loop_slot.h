@@ -1,6 +1,7 @@
 // A loop in progress, and how threads share it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -35,15 +36,20 @@ class AnnouncedWork {
 };
 
 // A loop in progress: a slot that callers use one after another and that is never freed while
-// workers live. A thread claims chunks by advancing one word that also holds the slot's generation,
-// so a claim cannot succeed for a loop other than the one that the thread read, and a caller waits
-// for claimed chunks only, never for threads that merely looked.
+// workers live. Its chunks are divided into as many parts of neighbours as there are threads, and a
+// thread claims those of its own part first: it then works on the same part of one tensor after
+// another, which its caches have. Without chunks left there it helps with the other parts.
+//
+// A thread claims chunks by advancing a part's word, which also holds the slot's generation, so a
+// claim cannot succeed for a loop other than the one that the thread read, and a caller waits for
+// claimed chunks only, never for threads that merely looked.
 class alignas(128) LoopSlot {
  public:
   struct Loop {
     size_t n;
     size_t grain;
     LoopBody body;
+    size_t threads;                    // that may work on the loop, the caller's included
     const StopSignal* stop = nullptr;  // leaves out chunks; may be null
     LoopStats* stats = nullptr;        // collects the loop; may be null
     AnnouncedWork* work = nullptr;     // null: there are no callbacks
@@ -58,24 +64,46 @@ class alignas(128) LoopSlot {
   void FinishAndRelease(std::chrono::nanoseconds spin, LoopClock& clock);
 
   // Called by workers: claims and runs chunks until none is left. Returns the number of chunks run.
-  // Calls on_entry(chunks left unclaimed) after the first claim.
-  uint32_t Help(FunctionRef<void(uint32_t)> on_entry);
+  // Calls on_entry() after the first claim. Worker i has thread number i + 1.
+  uint32_t Help(uint32_t thread, FunctionRef<void()> on_entry);
+  // About how many chunks are not claimed yet. Called by a thread that has claimed some.
+  uint32_t Unclaimed() const;
 
  private:
   static constexpr uint32_t kClosed = UINT32_MAX;      // a chunk index beyond every count
   static constexpr uint32_t kCallerSleeps = 1u << 31;  // flag in unfinished_
+  static constexpr uint32_t kMostParts = 16;
 
-  uint32_t RunFrom(uint32_t chunk, uint32_t chunks, const Loop& loop);
+  // How the chunks of a loop are divided.
+  struct Division {
+    uint32_t chunks = 0;
+    uint32_t parts = 1;
+    uint32_t Begin(uint32_t part) const {
+      return static_cast<uint32_t>(uint64_t{chunks} * part / parts);
+    }
+    uint32_t End(uint32_t part) const { return part < parts ? Begin(part + 1) : 0; }
+  };
+  struct alignas(64) Part {
+    // Generation in the upper half, next chunk to claim in the lower.
+    std::atomic<uint64_t> claim = kClosed;
+
+    uint32_t Next() const { return static_cast<uint32_t>(claim.load(std::memory_order_relaxed)); }
+    uint32_t Claim() {
+      return static_cast<uint32_t>(claim.fetch_add(1, std::memory_order_relaxed));
+    }
+  };
+
+  uint32_t RunFrom(uint32_t part, uint32_t chunk, const Division& division, const Loop& loop);
   void WaitForOthers(std::chrono::nanoseconds spin);
 
   std::atomic<bool> taken_ = false;
-  // Generation in the upper half, next chunk to claim in the lower.
-  std::atomic<uint64_t> claim_ = kClosed;
-  // Written only while the slot is closed.
-  std::atomic<uint32_t> chunks_ = 0;
+  uint32_t generation_ = 0;  // of whoever took the slot
+  // Written only while all parts are closed.
+  std::atomic<Division> division_ = Division();
   std::atomic<const Loop*> loop_ = nullptr;
-  // Chunks that have not been reported as done. Not on the cache line that idle workers poll.
+  // Chunks that have not been reported as done. Not on a cache line that idle workers poll.
   alignas(64) std::atomic<uint32_t> unfinished_ = 0;
+  std::array<Part, kMostParts> parts_;
 };
 
 }  // namespace tenon

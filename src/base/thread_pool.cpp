@@ -28,7 +28,13 @@ Status ThreadPool::Start() {
 void ThreadPool::RunDivided(size_t n, size_t grain, Body body, const StopSignal* stop) noexcept {
   const size_t chunks = n / grain + (n % grain != 0);
   WorkerCrew* const crew = WorkerCrew::InsideLoop() ? nullptr : Crew();
-  if (crew == nullptr || !crew->Run({n, grain, body, stop, LoopStats::Current()}, chunks)) {
+  if (crew == nullptr || !crew->Run({.n = n,
+                                     .grain = grain,
+                                     .body = body,
+                                     .threads = static_cast<size_t>(threads_),
+                                     .stop = stop,
+                                     .stats = LoopStats::Current()},
+                                    chunks)) {
     RunInline(n, grain, body, stop);
   }
 }

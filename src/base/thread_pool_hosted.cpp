@@ -61,7 +61,7 @@ void RunHostedWorker(uint32_t index) {
     const uint32_t seen = crew.news.load(std::memory_order_acquire);
     if (crew.is_stopping.load(std::memory_order_acquire)) break;
     const bool may_help = index < crew.helpers.load(std::memory_order_acquire);
-    if (!may_help || crew.slot.Help([](uint32_t) {}) == 0) WaitForNews(seen, budget);
+    if (!may_help || crew.slot.Help(index + 1, [] {}) == 0) WaitForNews(seen, budget);
   }
   inside_loop = false;
 }
@@ -89,7 +89,7 @@ void ThreadPool::RunDivided(size_t n, size_t grain, Body body, const StopSignal*
   LoopStats* const stats = LoopStats::Current();
   LoopClock clock(stats);
   crew.helpers.store(static_cast<uint32_t>(threads_ - 1), std::memory_order_release);
-  const LoopSlot::Loop loop = {n, grain, body, stop, stats};
+  const LoopSlot::Loop loop = {n, grain, body, static_cast<size_t>(threads_), stop, stats};
   crew.slot.Open(loop, static_cast<uint32_t>(chunks));
   clock.Lap(&LoopStats::Times::distribution);
   AnnounceNews();

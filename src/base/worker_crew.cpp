@@ -148,8 +148,9 @@ void WorkerCrew::WorkUntilStopped(const Worker& worker) {
 bool WorkerCrew::HelpAny(const Worker& worker, bool just_woken) {
   uint32_t done = 0;
   for (uint32_t i = 0; i < kSlots; ++i) {
-    done += slots_[(worker.index + i) % kSlots].Help([&](uint32_t unclaimed) {
-      if (just_woken) WakeSleepers(unclaimed);
+    LoopSlot& slot = slots_[(worker.index + i) % kSlots];
+    done += slot.Help(worker.index + 1, [&] {
+      if (just_woken) WakeSleepers(slot.Unclaimed());
     });
   }
   return done > 0;

@@ -123,8 +123,9 @@ float LogOf(float x) {
   return hn::GetLane(Log(d, hn::Set(d, x)));
 }
 
-void SoftmaxRow(const float* x, float* y, size_t n, const SoftmaxOptions& options,
-                const float* mask) {
+// Returns log(sum(exp(t))) if options.log_sums asks for it.
+float SoftmaxRow(const float* x, float* y, size_t n, const SoftmaxOptions& options,
+                 const float* mask) {
   float max;
   if (options.scale != 1 || mask) {
     max = ScaleAndMask(x, y, n, options.scale, mask);
@@ -137,10 +138,11 @@ void SoftmaxRow(const float* x, float* y, size_t n, const SoftmaxOptions& option
     // Two steps: max alone may be large, which would round log_sum away.
     AffineRow(x, y, n, 1, -max);
     AffineRow(y, y, n, 1, -log_sum);
-  } else {
-    const float sum = ExpOfRow(x, y, n, max);
-    AffineRow(y, y, n, 1 / sum, 0);
+    return max + log_sum;
   }
+  const float sum = ExpOfRow(x, y, n, max);
+  AffineRow(y, y, n, 1 / sum, 0);
+  return options.log_sums ? max + LogOf(sum) : 0;
 }
 
 // One block of at most kColumnBlock columns: rows are walked in order, so memory is streamed.
@@ -214,12 +216,13 @@ void ShortRows(const float* x, float* y, size_t rows, size_t n, bool log) {
 }
 
 void Rows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options) {
-  if (n <= kShortRow && options.scale == 1 && !options.mask) {
+  if (n <= kShortRow && options.scale == 1 && !options.mask && !options.log_sums) {
     return ShortRows(x, y, rows, n, options.log);
   }
   for (size_t row = 0; row < rows; ++row) {
     const float* mask = options.mask ? options.mask + row * options.mask_stride : nullptr;
-    SoftmaxRow(x + row * n, y + row * n, n, options, mask);
+    const float log_sum = SoftmaxRow(x + row * n, y + row * n, n, options, mask);
+    if (options.log_sums) options.log_sums[row] = log_sum;
   }
 }
 

@@ -13,6 +13,7 @@ struct SoftmaxOptions {
   float scale = 1;
   const float* mask = nullptr;  // null: none
   size_t mask_stride = 0;       // elements between the mask rows of consecutive rows of x; may be 0
+  float* log_sums = nullptr;    // receives log(sum(exp(t))) of each row unless null
 };
 
 // Over the last axis: x and y are [rows, n]. Rows are independent, so any range of them is a task.

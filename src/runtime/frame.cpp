@@ -55,7 +55,10 @@ Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
   for (size_t i = 0; i < slabs_.size(); ++i) {
     if (slabs_[i].bytes() >= memory->slab_bytes[i]) continue;
     slabs_[i] = Tensor();
-    TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], plan_.locations[i].allocator));
+    // The recorded run, which had no slab, left blocks for which later runs have no use.
+    const std::shared_ptr<Allocator>& allocator = plan_.locations[i].allocator;
+    if (allocator->CanShrink()) TENON_RETURN_IF_ERROR(allocator->Shrink());
+    TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], allocator));
   }
   memory_ = std::move(memory);
   for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = fixed;
@@ -80,7 +83,8 @@ void Frame::BindMoving() {
     // A view of a feed shares the feed's owner, so that fetching the view needs no copy. A view of
     // an output does not: the output must stay the only owner of its memory.
     const bool is_fed = binding.place == MemoryPlan::Place::kFeed;
-    value(slot) = Tensor::View(binding.type, binding.shape, root.raw(),
+    value(slot) = Tensor::View(binding.type, binding.shape,
+                               static_cast<std::byte*>(root.raw()) + binding.offset,
                                is_fed ? root.owner() : nullptr, root.memory());
   }
 }

@@ -16,6 +16,9 @@ struct KernelTraits {
   // nothing else reads the input afterwards; -1: none. `in_place_also` is a second candidate.
   int8_t in_place_input = -1;
   int8_t in_place_also = -1;
+  // Output 0 has the elements of all inputs, joined along one axis. Run leaves an input alone that
+  // lies where the output has its elements.
+  bool joins_inputs = false;
   // The kernel finds the output shapes itself and calls AllocateOutput or SetOutput for each.
   bool allocates_outputs = false;
   // An output that the caller binds to the memory of a feed is written there while the kernel runs:

@@ -11,13 +11,15 @@ namespace {
 using Place = MemoryPlan::Place;
 
 // One piece of memory and the values that share it: a value, its views, and values written over it.
+// It may be a part of another piece: an input of a concatenation is made where the output has it.
 struct Storage {
   Place place = Place::kSlab;
   Slot root = kNoSlot;
   size_t location = 0;
   size_t bytes = 0;
   int32_t first = 0, last = 0;  // steps
-  size_t offset = 0;
+  size_t offset = 0;            // if it is a part, in the whole until PlaceParts
+  int32_t whole = -1;           // the storage that this one is a part of; -1: none
 };
 
 class MemoryPlanner {
@@ -44,6 +46,7 @@ class MemoryPlanner {
     for (const uint32_t step : region_.steps) PlaceStep(step);
     ClaimOutputs();
     for (size_t i = 0; i < plan_.locations.size(); ++i) AssignOffsets(i);
+    PlaceParts();
     for (size_t slot = 0; slot < plan_.slot_count; ++slot) Bind(static_cast<Slot>(slot));
     return result_;
   }
@@ -133,6 +136,51 @@ class MemoryPlanner {
         NewStorage(outputs[i], Place::kSlab, static_cast<int32_t>(index));
       }
     }
+    if (step.traits.joins_inputs) TakeInParts(index);
+  }
+
+  // Makes the inputs of a concatenation parts of the output's storage, if they lie one behind
+  // another there and nothing reads them later.
+  void TakeInParts(uint32_t index) {
+    const std::span<const Slot> inputs = plan_.InputsOf(plan_.steps[index]);
+    const Slot output = plan_.OutputsOf(plan_.steps[index])[0];
+    Storage& whole = StorageAt(output);
+    if (whole.place != Place::kSlab) return;
+    size_t offset = 0;
+    for (const Slot input : inputs) {
+      if (input == kNoSlot || !IsWholeRange(input, output)) return;
+      Storage* const part = IsBound(input) ? &StorageAt(input) : nullptr;
+      const bool fits = part != nullptr && part->whole < 0 && part->location == whole.location &&
+                        part->bytes == BytesOf(input) && MayTakeOver(input, index) &&
+                        offset % plan_.locations[whole.location].SlabAlignment() == 0;
+      if (fits) {
+        part->whole = StorageOf(output);
+        part->offset = offset;
+        whole.first = std::min(whole.first, part->first);
+      }
+      offset += BytesOf(input);
+    }
+  }
+
+  // Whether the elements of a concatenation's input are neighbours in the output: the axis is the
+  // first on which the shapes differ.
+  bool IsWholeRange(Slot input, Slot output) const {
+    const Shape &part = Record(input).shape, &whole = Record(output).shape;
+    size_t axis = 0;
+    while (axis < whole.rank() && part[axis] == whole[axis]) ++axis;
+    return axis == whole.rank() || whole.Product(0, axis) == 1;
+  }
+
+  // A whole is made after its parts.
+  void PlaceParts() {
+    for (size_t i = storages_.size(); i-- > 0;) {
+      Storage& part = storages_[i];
+      if (part.whole < 0) continue;
+      const Storage& whole = storages_[static_cast<size_t>(part.whole)];
+      part.place = whole.place;
+      part.root = whole.root;
+      part.offset += whole.offset;
+    }
   }
 
   bool ViewSourceIsBound(const Step& step) {
@@ -208,9 +256,9 @@ class MemoryPlanner {
     const size_t alignment = plan_.locations[location].SlabAlignment();
     std::vector<size_t> order;
     for (size_t i = 0; i < storages_.size(); ++i) {
-      if (storages_[i].place == Place::kSlab && storages_[i].location == location) {
-        order.push_back(i);
-      }
+      const Storage& storage = storages_[i];
+      if (storage.place != Place::kSlab || storage.location != location) continue;
+      if (storage.whole < 0) order.push_back(i);
     }
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return storages_[a].bytes > storages_[b].bytes; });

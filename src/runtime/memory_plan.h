@@ -41,14 +41,14 @@ struct MemoryPlan {
     kDynamic,   // allocated by its step in the run
     kSlab,      // at `offset` of its location's slab
     kFeed,      // in the memory of `root`: fed, or left by an earlier region
-    kOutput,    // in the memory of the fetched value whose slot is `root`
+    kOutput,    // at `offset` of the memory of the fetched value whose slot is `root`
     kConstant,  // a constant of the plan, or fixed elements
   };
   struct Binding {
     Place place = Place::kDynamic;
     DataType type = DataType::kUndefined;
     Shape shape;
-    size_t offset = 0;
+    size_t offset = 0;  // also in an output's memory
     Slot root = kNoSlot;
   };
 

@@ -82,6 +82,37 @@ TEST(ThreadPoolTest, WorkersTakePart) {
   }
 }
 
+TEST(ThreadPoolTest, EachThreadBeginsWithItsPartOfTheChunks) {
+  constexpr size_t kThreads = 3, kChunks = 12;
+  ThreadPool pool({.threads = kThreads});
+  std::mutex mutex;
+  std::vector<std::thread::id> by_part[2];  // of two loops
+  for (auto& threads : by_part) {
+    std::atomic<size_t> arrived = 0;
+    std::vector<std::pair<size_t, std::thread::id>> first;  // chunks of each thread
+    pool.ParallelFor(kChunks, 1, [&](size_t begin, size_t) {
+      const auto self = std::this_thread::get_id();
+      {
+        const std::lock_guard lock(mutex);
+        const bool is_new = std::none_of(first.begin(), first.end(),
+                                         [&](const auto& one) { return one.second == self; });
+        if (!is_new) return;
+        first.emplace_back(begin, self);
+      }
+      ++arrived;
+      while (arrived < kThreads) std::this_thread::yield();
+    });
+    std::sort(first.begin(), first.end());
+    ASSERT_EQ(first.size(), kThreads);
+    for (size_t i = 0; i < kThreads; ++i) {
+      EXPECT_EQ(first[i].first, i * kChunks / kThreads);
+      threads.push_back(first[i].second);
+    }
+    EXPECT_EQ(threads[0], std::this_thread::get_id());
+  }
+  EXPECT_EQ(by_part[0], by_part[1]) << "a thread has the same part in each loop";
+}
+
 TEST(ThreadPoolTest, EveryOneOfManySleepersIsWoken) {
   constexpr size_t kThreads = 24;
   ThreadPool pool({.threads = kThreads, .spin = 0us});

@@ -139,6 +139,10 @@ void CheckSub(ElementType type, const std::vector<Shape>& shapes) {
 
 TEST(BroadcastTest, ShortRunsMatchReferenceForEveryElementSize) {
   const std::vector<Shape> cases[] = {{{700, 3}, {3}},
+                                      {{3, 70, 16}, {3, 1, 16}},
+                                      {{3, 1, 16}, {3, 70, 16}},
+                                      {{2, 33, 48}, {48}},
+                                      {{70, 16}, {70, 1, 16}},
                                       {{3}, {700, 3}},
                                       {{700, 1}, {700, 3}},
                                       {{40, 2, 3}, {40, 1, 3}},

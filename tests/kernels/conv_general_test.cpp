@@ -159,6 +159,12 @@ const GeneralCase kConvCases[] = {
     {"parts_of_channels", {1, 20, 130, 1, {{}, {}, {960, 958, 3}}}, UnaryOp::kIdentity, true},
     {"one_pixel", {3, 50, 37, 1, {}}, UnaryOp::kRelu, true},
     {"one_pixel_of_groups", {2, 12, 40, 2, {{}, {3, 1, 3}, {5, 1, 5}}}, UnaryOp::kTanh, true},
+    {"few_pixels", {2, 20, 37, 1, {{}, {}, {64, 4, 20, 15, 1, 1}}}, UnaryOp::kRelu, true},
+    {"few_pixels_of_volumes",
+     {1, 3, 70, 1, {{2, 2, 3, 1, 1, 1}, {3, 1, 3}, {5, 2, 3, 2, 2, 2}}},
+     UnaryOp::kTanh},
+    {"few_pixels_in_groups", {2, 12, 8, 4, {{}, {2, 2}, {2, 2}}}, UnaryOp::kIdentity, true},
+    {"few_pixels_many_weights", {1, 300, 260, 1, {{}, {}, {5, 2, 3, 2}}}},
     {"no_images", {0, 3, 3, 1, {{}, {4, 4}, {4, 4}}}},
     {"no_pixels", {1, 3, 3, 1, {{}, {0, 0}, {4, 4}}}},
 };

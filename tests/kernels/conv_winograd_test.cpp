@@ -24,21 +24,24 @@ void CheckTile(const ConvCase& c, const ConvData& data, WinogradTile tile, doubl
                                      c.shape.out_channels, data.pixels, 0));
     GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
     const PackConvBlock pack = pack_block;
-    const auto run = [&](const float* packed_weights) {
+    const auto run = [&](const float* packed_weights, size_t threads) {
       const bool is_packed = packed_weights != nullptr;
-      GuardedBuffer scratch(ConvWinogradScratchSize(c.shape, tile, is_packed) / 4, true);
+      GuardedBuffer scratch(ConvWinogradScratchSize(c.shape, tile, is_packed, threads) / 4, true);
       const ConvEpilogue epilogue = data.Epilogue(c, residual.data());
       const ConvWinogradArgs args = {c.shape,    tile,     in.data(), packed_weights,
-                                     out.data(), epilogue, &pack};
-      for (size_t t = 0; t < ConvWinogradTaskCount(c.shape, tile, is_packed); ++t) {
+                                     out.data(), epilogue, &pack,     threads};
+      for (size_t t = 0; t < ConvWinogradTaskCount(c.shape, tile, is_packed, threads); ++t) {
         RunConvWinogradTask(args, t, scratch.data());
       }
       return out.values();
     };
-    const std::vector<float> got = run(weights.data());
+    const std::vector<float> got = run(weights.data(), 1);
     ExpectBlockedNear(got, data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
                       tolerance);
-    EXPECT_EQ(run(nullptr), got) << "weights packed by the tasks";
+    for (const size_t threads : {1, 2, 5}) {
+      EXPECT_EQ(run(weights.data(), threads), got) << "divided for " << threads << " threads";
+      EXPECT_EQ(run(nullptr, threads), got) << "weights packed by the tasks";
+    }
   });
 }
 

@@ -160,9 +160,9 @@ void RunWinograd(const Conv2dShape& s, BlockedOperands& o) {
   const float* packed = o.Packed(
       s, PackedWinogradWeightsSize(s, tile),
       [&](size_t block, float* to) { PackWinogradWeights(s, tile, o.weights.data(), block, to); });
-  GuardedBuffer scratch(ConvWinogradScratchSize(s, tile, true) / 4, true);
+  GuardedBuffer scratch(ConvWinogradScratchSize(s, tile, true, 1) / 4, true);
   const ConvWinogradArgs args = {s, tile, o.in.data(), packed, o.out.data(), o.epilogue};
-  for (size_t t = 0; t < ConvWinogradTaskCount(s, tile, true); ++t) {
+  for (size_t t = 0; t < ConvWinogradTaskCount(s, tile, true, 1); ++t) {
     RunConvWinogradTask(args, t, scratch.data());
   }
 }

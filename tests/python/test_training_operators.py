@@ -232,6 +232,112 @@ def test_batch_normalization_of_wrong_shapes() -> None:
             run("BatchNormalizationGrad", inputs, GRADIENTS)
 
 
+# --- Attention ---
+
+# queries, keys, heads, heads of keys, size, size of values, mask's shape, attributes
+ATTENTION_CASES = [
+    (5, 7, 2, 2, 4, 3, None, {}),
+    (9, 9, 4, 2, 8, 8, None, {"is_causal": 1}),
+    (6, 11, 4, 1, 5, 6, (1, 1, 6, 11), {"scale": 0.3}),
+    (6, 11, 2, 2, 5, 6, (2, 2, 1, 11), {}),
+    (11, 6, 2, 2, 5, 6, (2, 1, 11, 6), {"is_causal": 1}),
+    # Several blocks of queries, and several parts of a head's gradient.
+    (700, 900, 1, 1, 16, 8, None, {"is_causal": 1}),
+    (700, 300, 2, 1, 16, 24, (1, 2, 700, 300), {}),
+    (0, 3, 2, 2, 4, 4, None, {}),
+    (3, 0, 2, 2, 4, 4, None, {}),
+]
+
+
+def heads_of(x: np.ndarray, heads: int) -> np.ndarray:
+    """[batch, length, heads * size] as [batch, heads, length, size]."""
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
+
+
+def rows_of(x: np.ndarray) -> np.ndarray:
+    """The inverse of heads_of."""
+    x = x.transpose(0, 2, 1, 3)
+    return x.reshape(*x.shape[:2], x.shape[2] * x.shape[3])
+
+
+def attention_case(case: tuple) -> tuple[list, list[np.ndarray], dict[str, object]]:
+    """Inputs, expected results (Y, logsumexp, dQ, dK, dV) and attributes."""
+    queries, keys, heads, kv_heads, size, value_size, mask_shape, attributes = case
+    q = floats(2, queries, heads * size)
+    k = floats(2, keys, kv_heads * size, seed=1)
+    v = floats(2, keys, kv_heads * value_size, seed=2)
+    dy = floats(2, queries, heads * value_size, seed=3)
+    mask = None
+    if mask_shape is not None:
+        mask = floats(*mask_shape, seed=4)
+        mask[floats(*mask_shape, seed=5) > 0.5] = -np.inf
+        mask[..., 0, :] = -np.inf  # a query that sees no key, or all of them
+        mask[..., -1:, 0] = 0
+    group, scale = heads // kv_heads, attributes.get("scale", 1 / math.sqrt(size))
+    wide_q, wide_dy = heads_of(*wide(q), heads), heads_of(*wide(dy), heads)
+    wide_k, wide_v = (heads_of(*wide(x), kv_heads).repeat(group, 1) for x in (k, v))
+    scores = scale * wide_q @ wide_k.swapaxes(2, 3)
+    if mask is not None:
+        scores = scores + mask
+    if attributes.get("is_causal"):
+        scores = np.where(np.tri(queries, keys, dtype=bool), scores, -np.inf)
+    weights = np.exp(scores)
+    total = weights.sum(3, keepdims=True)
+    weights = weights / np.where(total == 0, 1, total)
+    slopes = wide_dy @ wide_v.swapaxes(2, 3)
+    slopes = scale * weights * (slopes - (weights * slopes).sum(3, keepdims=True))
+    of_keys = [slopes.swapaxes(2, 3) @ wide_q, weights.swapaxes(2, 3) @ wide_dy]
+    expected = [
+        rows_of(weights @ wide_v),
+        np.log(np.where(total == 0, 1, total))[..., 0],
+        rows_of(slopes @ wide_k),
+        *(rows_of(x.reshape(2, kv_heads, group, *x.shape[2:]).sum(2)) for x in of_keys),
+    ]
+    options = {"q_num_heads": heads, "kv_num_heads": kv_heads} | attributes
+    return [dy, q, k, v, *([] if mask is None else [mask])], expected, options
+
+
+@pytest.mark.parametrize("case", ATTENTION_CASES, ids=str)
+def test_attention(case: tuple) -> None:
+    inputs, expected, options = attention_case(case)
+    outputs = {"y": FLOAT, "l": FLOAT}
+    compare("ScaledDotProductAttention", inputs[1:], expected[:2], outputs, **options)
+    compare("ScaledDotProductAttention", inputs[1:], expected[:1], **options)
+
+
+@pytest.mark.parametrize("case", ATTENTION_CASES, ids=str)
+def test_gradient_of_attention(case: tuple) -> None:
+    inputs, expected, options = attention_case(case)
+    outputs = {"dq": FLOAT, "dk": FLOAT, "dv": FLOAT}
+    compare("ScaledDotProductAttentionGrad", inputs, expected[2:], outputs, 1e-4, **options)
+
+
+ATTENTION = {"q_num_heads": 2, "kv_num_heads": 2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "shape", "options"),
+    [
+        (0, (2, 5, 9), ATTENTION),
+        (1, (2, 5, 9), ATTENTION),
+        (2, (2, 7, 6), ATTENTION),
+        (3, (2, 6, 8), ATTENTION),
+        (3, (3, 7, 8), ATTENTION),
+        (4, (2, 3, 5, 7), ATTENTION),
+        (4, (1, 1, 5, 1), ATTENTION),
+        (4, (5, 7), ATTENTION),
+        (0, (2, 5, 8), {"q_num_heads": 3, "kv_num_heads": 2}),
+        (0, (2, 5, 8), {"q_num_heads": 2, "kv_num_heads": 0}),
+    ],
+)
+def test_attention_of_wrong_shapes(changed: int, shape: tuple, options: dict) -> None:
+    inputs = [floats(2, n, 8) for n in (5, 5, 7, 7)] + [floats(1, 1, 5, 7)]
+    inputs[changed] = floats(*shape)
+    outputs = {"dq": FLOAT, "dk": FLOAT, "dv": FLOAT}
+    with pytest.raises(Exception, match="expected"):
+        run("ScaledDotProductAttentionGrad", inputs, outputs, **options)
+
+
 # --- Convolutions ---
 
 CONV_OUTPUTS = {"dx": FLOAT, "dw": FLOAT, "db": FLOAT}

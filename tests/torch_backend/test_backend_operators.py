@@ -139,6 +139,9 @@ BINARY = {
     "masked_fill": (lambda x, m: x.masked_fill(m, -torch.inf), [(X, truths(5, 7))]),
     "copy": (lambda a, b: (a * 1).copy_(b) * 2, [(X, ROW)]),
 }
+MASK = floats(9, 11)
+PADDING = torch.ones(2, 1, 1, 11, dtype=torch.bool)
+PADDING[0, ..., 7:] = PADDING[1, ..., :3] = False
 PRODUCTS = {
     "mm": (torch.mm, [(floats(4, 6), floats(6, 5)), (floats(1, 1), floats(1, 9))]),
     "mm_transposed": (lambda a, b: a.t() @ b.t(), [(floats(6, 4), floats(5, 6))]),
@@ -165,6 +168,30 @@ PRODUCTS = {
     "causal_attention": (
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
         [(floats(2, 3, 9, 8), floats(2, 3, 9, 8), floats(2, 3, 9, 8))],
+    ),
+    "scaled_attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.3),
+        [(floats(2, 3, 9, 8), floats(2, 3, 11, 8), floats(2, 3, 11, 8))],
+    ),
+    "attention_of_transposed": (
+        lambda *tensors: F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in tensors)),
+        [(floats(2, 9, 3, 8), floats(2, 11, 3, 8), floats(2, 11, 3, 8))],
+    ),
+    "attention_of_groups": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True),
+        [(floats(2, 6, 9, 8), floats(2, 2, 11, 8), floats(2, 2, 11, 8))],
+    ),
+    "masked_attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, MASK),
+        [(floats(2, 3, 9, 8), floats(2, 3, 11, 8), floats(2, 3, 11, 8))],
+    ),
+    "padded_attention": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, PADDING),
+        [(floats(2, 3, 9, 8), floats(2, 3, 11, 8), floats(2, 3, 11, 8))],
+    ),
+    "attention_with_a_trained_mask": (
+        F.scaled_dot_product_attention,
+        [(floats(2, 3, 9, 8), floats(2, 3, 11, 8), floats(2, 3, 11, 8), floats(9, 11))],
     ),
 }
 IMAGE = floats(2, 4, 9, 10)

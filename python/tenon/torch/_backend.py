@@ -11,9 +11,9 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
 from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ._decompositions import decompositions
+from ._joint import partition_joint
 from ._partition import partition
 from ._recurrent import keep_layers_whole
 from ._region import Settings
@@ -28,15 +28,13 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
         bw_compiler=backward,
         inference_compiler=forward,
         decompositions=decompositions(),
+        partition_fn=partition_joint,
     )
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
         keep_layers_whole(module)
-        with contextlib.ExitStack() as stack:
-            # The other forms of attention are one operator each, without a rule.
-            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
-            if torch.is_grad_enabled():
-                stack.enter_context(_without_onednn())
+        is_trained = torch.is_grad_enabled()
+        with _without_onednn() if is_trained else contextlib.nullcontext():
             result: Callable[..., Any] = compiled(module, inputs)
         return result
 

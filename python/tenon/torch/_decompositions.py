@@ -18,6 +18,7 @@ _WHOLE = {
     aten._log_softmax_backward_data,
     aten._native_batch_norm_legit_functional,
     aten._native_batch_norm_legit_no_training,
+    aten._scaled_dot_product_flash_attention_for_cpu,
     aten._softmax,
     aten._softmax_backward_data,
     aten.avg_pool2d,

@@ -14,6 +14,7 @@ import tenon
 from tenon.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from ._graph import GraphBuilder
+from ._joint import STASHED
 from ._lowering import is_empty, lower, why_not
 from ._openmp import end_idle_threads
 
@@ -174,7 +175,7 @@ class _Computation:
     @staticmethod
     def _add_output(builder: GraphBuilder, node: torch.fx.Node) -> tuple[str, _Layout]:
         value = node.meta["val"]
-        layout = _Layout(value)
+        layout = _Layout(value, has_gaps=not node.meta.get(STASHED))
         name = builder.transpose(builder.value(node), layout.order)
         shape = [value.shape[axis] for axis in layout.order]
         return builder.add_output(name, shape, value.dtype), layout
@@ -183,7 +184,7 @@ class _Computation:
 class _Layout:
     """Where PyTorch expects the elements of an output."""
 
-    def __init__(self, value: torch.Tensor) -> None:
+    def __init__(self, value: torch.Tensor, has_gaps: bool) -> None:
         self.order = _order(value)
         self._back: tuple[int, ...] | None = None
         self._strides: tuple[int, ...] | None = None
@@ -191,7 +192,7 @@ class _Layout:
         back = tuple(sorted(range(len(self.order)), key=self.order.__getitem__))
         if back != self.order or back != tuple(range(len(back))):
             self._back = back
-        if not _same_strides(dense.permute(back), value):
+        if has_gaps and not _same_strides(dense.permute(back), value):
             self._strides = tuple(value.stride())
 
     def restore(self, tensor: torch.Tensor) -> torch.Tensor:

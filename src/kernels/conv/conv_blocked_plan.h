@@ -44,7 +44,18 @@ struct BlockedPlan {
     // task.
     constexpr size_t kMinPixels = 56;
     const size_t depth = given.in_channels / given.groups * taps;
-    split = SplitPixels(shape, 2 * depth * kMaxTileBlocks * kChannelBlock, kMinPixels);
+    // In bands each thread reads all weights, but only its pixels, which another core may have
+    // written: those cost more.
+    const size_t weight_floats = shape.groups * out_blocks * BlockFloats();
+    const size_t in_floats = shape.in_height * shape.in_width * shape.in_channels;
+    split = SplitPixels(shape, {.flops_per_pixel = 2 * depth * kMaxTileBlocks * kChannelBlock,
+                                .min_pixels = kMinPixels,
+                                .tasks_per_part = shape.batch * WeightTasks(),
+                                .in_bands = weight_floats / 4 <= in_floats});
+    // Few tasks of one size would leave threads without work at the end.
+    constexpr size_t kFewTiles = 16;
+    const bool few = split.parts() == 1 && shape.batch * WeightTasks() < kFewTiles;
+    if (few && out_blocks % 2 == 0 && tiles % 2 == 1) ++tiles;
   }
 
   // Tasks on packed weights; of those with equal numbers modulo WeightTasks, the weights are the
@@ -70,11 +81,11 @@ struct BlockedPlan {
     const size_t group = task % shape.groups;
     task /= shape.groups;
     const size_t part = task % split.parts();
-    const size_t first = tile * kMaxTileBlocks;
+    const Range blocks = PartOf(out_blocks, tiles, tile);
     return {task / split.parts(),
             group,
-            group * out_blocks + first,
-            std::min(kMaxTileBlocks, out_blocks - first),
+            group * out_blocks + blocks.first,
+            blocks.size(),
             PartOf(shape.out_height, split.row_parts, part / split.column_parts),
             PartOf(shape.out_width, split.column_parts, part % split.column_parts)};
   }

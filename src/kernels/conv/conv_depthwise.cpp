@@ -19,13 +19,42 @@ namespace tenon::kernels {
 namespace {
 
 struct DepthwisePlan {
-  explicit DepthwisePlan(const Conv2dShape& shape)
-      : split(SplitPixels(shape, 2 * shape.kernel_height * shape.kernel_width * kChannelBlock, 1)),
-        inside(InsideOutputs(shape.out_width, shape.in_width, shape.kernel_width,
-                             shape.stride_width, shape.dilation_width, shape.pad_left)) {}
+  explicit DepthwisePlan(const Conv2dShape& given)
+      : shape(given),
+        blocks(ChannelBlocks(given.out_channels)),
+        inside(InsideOutputs(given.out_width, given.in_width, given.kernel_width,
+                             given.stride_width, given.dilation_width, given.pad_left)) {
+    const size_t flops_per_pixel = 2 * given.kernel_height * given.kernel_width * kChannelBlock;
+    split = SplitPixels(
+        given, {.flops_per_pixel = flops_per_pixel, .tasks_per_part = given.batch * blocks});
+    // A task of one block may be so small that claiming it takes long beside it.
+    constexpr size_t kTaskFlops = 512 << 10;
+    constexpr size_t kEnoughTasks = 16;
+    const size_t flops = blocks * flops_per_pixel * given.out_height * given.out_width;
+    groups = std::clamp<size_t>(std::max(flops / kTaskFlops, kEnoughTasks) / split.parts(), 1,
+                                std::max<size_t>(1, blocks));
+  }
 
-  PixelSplit split;
+  struct Task {
+    size_t image;
+    Range blocks;
+    Range rows;
+    Range columns;
+  };
+  size_t TaskCount() const { return shape.batch * split.parts() * groups; }
+  // Consecutive tasks share the pixels, as those of dense convolutions do.
+  Task Locate(size_t task) const {
+    const size_t part = task / groups % split.parts();
+    return {task / groups / split.parts(), PartOf(blocks, groups, task % groups),
+            PartOf(shape.out_height, split.row_parts, part / split.column_parts),
+            PartOf(shape.out_width, split.column_parts, part % split.column_parts)};
+  }
+
+  const Conv2dShape& shape;
+  size_t blocks;
   Range inside;  // output columns whose taps all lie in the row
+  PixelSplit split;
+  size_t groups;  // of blocks
 };
 
 }  // namespace
@@ -226,12 +255,10 @@ void RunRows(const ConvDepthwiseArgs& args, const DepthwisePlan& plan, size_t im
 
 void RunTask(const ConvDepthwiseArgs& args, size_t task) {
   const DepthwisePlan plan(args.shape);
-  const size_t blocks = ChannelBlocks(args.shape.out_channels);
-  const size_t part = task % plan.split.parts();
-  const size_t plane = task / plan.split.parts();
-  RunRows(args, plan, plane / blocks, plane % blocks,
-          PartOf(args.shape.out_height, plan.split.row_parts, part / plan.split.column_parts),
-          PartOf(args.shape.out_width, plan.split.column_parts, part % plan.split.column_parts));
+  const DepthwisePlan::Task at = plan.Locate(task);
+  for (size_t block = at.blocks.first; block < at.blocks.last; ++block) {
+    RunRows(args, plan, at.image, block, at.rows, at.columns);
+  }
 }
 
 }  // namespace
@@ -241,9 +268,7 @@ const ConvDepthwiseTask kConvDepthwiseTask = &RunTask;
 }  // namespace HWY_NAMESPACE
 
 #if HWY_ONCE
-size_t ConvDepthwiseTaskCount(const Conv2dShape& shape) {
-  return shape.batch * ChannelBlocks(shape.out_channels) * DepthwisePlan(shape).split.parts();
-}
+size_t ConvDepthwiseTaskCount(const Conv2dShape& shape) { return DepthwisePlan(shape).TaskCount(); }
 
 void RunConvDepthwiseTask(const ConvDepthwiseArgs& args, size_t task) {
   TENON_SELECT_TABLE(ConvDepthwiseTask, kConvDepthwiseTask)(args, task);

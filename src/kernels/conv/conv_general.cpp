@@ -2,23 +2,35 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "kernels/conv/conv_dims.h"
 #include "kernels/conv/conv_planar.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/gemm_grid.h"
 
 namespace tenon::kernels {
 namespace {
 
 // Each group of an image is a product: weights [group_out, depth] by gathered inputs
-// [depth, pixels]. The pixels are split.
+// [depth, pixels]. The pixels are split. Few pixels would fill no vectors, so theirs is the product
+// of the transposed matrices, whose outputs are split.
 struct GeneralPlan {
   explicit GeneralPlan(const ConvGeneralShape& shape)
       : group_out(shape.out_channels / shape.groups),
         depth(shape.in_channels / shape.groups * KernelTaps(shape)),
         pixels(OutPixels(shape)),
-        gathers(!IsPointwise(shape)) {
+        gathers(!IsPointwise(shape)),
+        has_few_pixels(pixels <= kGemmFlatRows) {
+    if (has_few_pixels) {
+      constexpr size_t kTaskWeights = 64 << 10;
+      constexpr size_t kLeastOutputs = 16;
+      parts = pixels == 0 ? 0
+                          : std::clamp<size_t>(group_out * depth / kTaskWeights, 1,
+                                               CeilDiv(group_out, kLeastOutputs));
+      part_outputs = parts == 0 ? 0 : CeilDiv(group_out, parts);
+      gathered_floats = RoundUp((depth + 2 * part_outputs) * pixels);
+      return;
+    }
     // The gathered inputs stay in L2; a product has some 4 MFLOP.
     constexpr size_t kGatheredFloats = (384 << 10) / sizeof(float);
     constexpr size_t kTaskProducts = 2 << 20;
@@ -29,8 +41,10 @@ struct GeneralPlan {
     parts = CeilDiv(pixels, std::max(kLeast, std::min(fitting, wanted)));
     part_pixels = parts == 0 ? 0 : CeilDiv(pixels, parts);
     // The gathered floats, rounded up so that the product's scratch stays aligned.
-    gathered_floats = gathers ? CeilDiv(depth * part_pixels, 16) * 16 : 0;
+    gathered_floats = gathers ? RoundUp(depth * part_pixels) : 0;
   }
+
+  static size_t RoundUp(size_t floats) { return CeilDiv(floats, 16) * 16; }
 
   // Whether the input itself is the matrix, so that nothing is gathered.
   static bool IsPointwise(const ConvGeneralShape& shape) {
@@ -43,8 +57,10 @@ struct GeneralPlan {
   size_t depth;
   size_t pixels;
   bool gathers;
+  bool has_few_pixels;
   size_t parts;
-  size_t part_pixels;  // at most
+  size_t part_pixels = 0;   // at most
+  size_t part_outputs = 0;  // at most
   size_t gathered_floats;
 };
 
@@ -59,6 +75,72 @@ void Gather(const ConvGeneralShape& shape, const float* in, const Range& pixels,
   }
 }
 
+// [rows][columns] to [columns][rows].
+void Transpose(const float* in, size_t rows, size_t columns, float* out) {
+  for (size_t i = 0; i < columns; ++i) {
+    for (size_t j = 0; j < rows; ++j) *out++ = in[j * columns + i];
+  }
+}
+
+// The inputs for one output pixel, [channels of a group][taps], zero outside the image.
+void GatherWindow(const ConvGeneralShape& shape, const float* in, size_t pixel, float* out) {
+  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+  const size_t row = pixel / width.out;
+  const ptrdiff_t front = FirstTap(row / height.out, depth.stride, depth.pad_begin);
+  const ptrdiff_t top = FirstTap(row % height.out, height.stride, height.pad_begin);
+  const ptrdiff_t left = FirstTap(pixel % width.out, width.stride, width.pad_begin);
+  const TapRange planes = ValidTaps(front, depth.dilation, depth.kernel, depth.in);
+  const TapRange rows = ValidTaps(top, height.dilation, height.kernel, height.in);
+  const TapRange columns = ValidTaps(left, width.dilation, width.kernel, width.in);
+  for (size_t c = 0; c < shape.in_channels / shape.groups; ++c, in += InPixels(shape)) {
+    for (size_t kz = 0; kz < depth.kernel; ++kz) {
+      for (size_t ky = 0; ky < height.kernel; ++ky, out += width.kernel) {
+        if (kz < planes.first || kz >= planes.last || ky < rows.first || ky >= rows.last) {
+          std::fill_n(out, width.kernel, 0.0f);
+          continue;
+        }
+        const auto z = static_cast<size_t>(front + static_cast<ptrdiff_t>(kz * depth.dilation));
+        const auto y = static_cast<size_t>(top + static_cast<ptrdiff_t>(ky * height.dilation));
+        const float* const from = in + (z * height.in + y) * width.in;
+        std::fill_n(out, columns.first, 0.0f);
+        for (size_t s = columns.first; s < columns.last; ++s) {
+          out[s] = from[left + static_cast<ptrdiff_t>(s * width.dilation)];
+        }
+        std::fill(out + columns.last, out + width.kernel, 0.0f);
+      }
+    }
+  }
+}
+
+// Output channels `outputs` of a group at all pixels, from `first_out` on. `in`: the group's
+// channels of the image; `out` and `residual`: the image.
+void RunFewPixels(const ConvGeneralArgs& args, const GeneralPlan& plan, const float* in,
+                  size_t first_out, const Range& outputs, float* out, const float* residual,
+                  float* scratch) {
+  const size_t pixels = plan.pixels, depth = plan.depth, count = outputs.size();
+  const size_t offset = (first_out + outputs.first) * pixels;
+  float* const rows = scratch;
+  float* const sums = rows + depth * pixels;
+  float* const addends = sums + count * pixels;
+  for (size_t p = 0; p < pixels; ++p) GatherWindow(args.shape, in, p, rows + p * depth);
+  GemmArgs product;
+  product.sizes = {pixels, count, depth};
+  product.a = RowMajor(rows, depth);
+  product.b = Transposed(args.weights + (first_out + outputs.first) * depth, depth);
+  product.c = sums;
+  product.ldc = product.epilogue.ldr = count;
+  if (args.epilogue.bias) {
+    product.epilogue.bias_columns = args.epilogue.bias + first_out + outputs.first;
+  }
+  if (residual) {
+    Transpose(residual + offset, count, pixels, addends);
+    product.epilogue.residual = addends;
+  }
+  product.epilogue.activation = args.epilogue.activation;
+  Gemm(product, scratch + plan.gathered_floats);
+  Transpose(sums, pixels, count, out + offset);
+}
+
 }  // namespace
 
 size_t ConvGeneralTaskCount(const ConvGeneralShape& shape) {
@@ -71,11 +153,13 @@ size_t ConvGeneralScratchSize(const ConvGeneralShape& shape) {
   const GeneralPlan plan(shape);
   size_t product = 0;
   // Parts have at most two different sizes.
-  for (const size_t pixels : {plan.part_pixels, plan.part_pixels - (plan.part_pixels > 0)}) {
-    product = std::max(product, GemmScratchSize({plan.group_out, pixels, plan.depth}, false));
-  }
-  if (plan.pixels == 1) {
-    product = std::max(product, GemmScratchSize({1, plan.group_out, plan.depth}, false));
+  for (const size_t less : {0, 1}) {
+    const size_t part = plan.has_few_pixels ? plan.part_outputs : plan.part_pixels;
+    if (part < less) continue;
+    const GemmSizes sizes = plan.has_few_pixels
+                                ? GemmSizes{plan.pixels, part - less, plan.depth}
+                                : GemmSizes{plan.group_out, part - less, plan.depth};
+    product = std::max(product, GemmScratchSize(sizes, false));
   }
   return plan.gathered_floats * sizeof(float) + product;
 }
@@ -87,10 +171,17 @@ void RunConvGeneralTask(const ConvGeneralArgs& args, size_t task, void* scratch)
   const size_t part = task % plan.parts;
   const size_t group = task / plan.parts % shape.groups;
   const size_t image = task / plan.parts / shape.groups;
-  const Range pixels = PartOf(plan.pixels, plan.parts, part);
   const size_t group_in = shape.in_channels / shape.groups;
   const float* in = args.in + (image * shape.in_channels + group * group_in) * InPixels(shape);
   const size_t first_out = group * plan.group_out;
+  if (plan.has_few_pixels) {
+    const size_t image_offset = image * shape.out_channels * plan.pixels;
+    const float* const residual = args.epilogue.residual;
+    return RunFewPixels(args, plan, in, first_out, PartOf(plan.group_out, plan.parts, part),
+                        args.out + image_offset, residual ? residual + image_offset : nullptr,
+                        static_cast<float*>(scratch));
+  }
+  const Range pixels = PartOf(plan.pixels, plan.parts, part);
   const size_t out_offset = (image * shape.out_channels + first_out) * plan.pixels + pixels.first;
   float* gathered = static_cast<float*>(scratch);
 
@@ -109,14 +200,6 @@ void RunConvGeneralTask(const ConvGeneralArgs& args, size_t task, void* scratch)
   if (args.epilogue.residual) product.epilogue.residual = args.epilogue.residual + out_offset;
   product.epilogue.ldr = plan.pixels;
   product.epilogue.activation = args.epilogue.activation;
-  if (plan.pixels == 1) {
-    // A single column W x is computed as the row x' W': whole vectors of outputs.
-    product.sizes = {1, plan.group_out, plan.depth};
-    product.a = RowMajor(product.b.data, plan.depth);
-    product.b = Transposed(args.weights + first_out * plan.depth, plan.depth);
-    product.ldc = product.epilogue.ldr = plan.group_out;
-    std::swap(product.epilogue.bias_rows, product.epilogue.bias_columns);
-  }
   Gemm(product, gathered + plan.gathered_floats);
 }
 

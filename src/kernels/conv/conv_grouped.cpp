@@ -20,8 +20,9 @@ namespace {
 constexpr size_t kHalf = kChannelBlock / 2;
 
 PixelSplit SplitGrouped(const Conv2dShape& shape) {
-  return SplitPixels(shape, 2 * kHalf * kChannelBlock * shape.kernel_height * shape.kernel_width,
-                     1);
+  return SplitPixels(shape, {.flops_per_pixel = 2 * kHalf * kChannelBlock * shape.kernel_height *
+                                                shape.kernel_width,
+                             .tasks_per_part = shape.batch * ChannelBlocks(shape.out_channels)});
 }
 
 }  // namespace
@@ -38,9 +39,10 @@ namespace {
 void RunTask(const ConvGroupedArgs& args, size_t task, void* scratch) {
   const Conv2dShape& shape = args.shape;
   const PixelSplit split = SplitGrouped(shape);
-  const size_t part = task % split.parts();
-  const size_t plane = task / split.parts();
-  const size_t block = plane % ChannelBlocks(shape.out_channels);
+  const size_t blocks = ChannelBlocks(shape.out_channels);
+  const size_t block = task % blocks;
+  const size_t part = task / blocks % split.parts();
+  const size_t plane = task / blocks / split.parts() * blocks + block;
   const Range rows = PartOf(shape.out_height, split.row_parts, part / split.column_parts);
   const Range columns = PartOf(shape.out_width, split.column_parts, part % split.column_parts);
   const TileLanes lanes =

@@ -123,7 +123,8 @@ struct Grid {
     // Rows that are copied are copied again for other panels. Weights are read again for each
     // chunk, so it has some tiles.
     const size_t wanted = ReadsInPlace(shape, false) ? by_memory : std::min(by_cost, by_memory);
-    return std::max(wanted, DivideUp(4 * kMostPixels, shape.dims[2].out));
+    const size_t band = RowsOfBand(shape.dims[1].out, RowCost(shape), 2 * kLeastCost);
+    return std::max(std::min(wanted, band), DivideUp(4 * kMostPixels, shape.dims[2].out));
   }
 };
 

@@ -46,7 +46,8 @@ NhwcRowChunks ChunksOf(const ConvGeneralShape& shape) {
   const PackedDepthwise packed(shape);
   const double row = static_cast<double>(shape.dims[2].out * packed.channels) *
                      static_cast<double>(packed.taps + 6);
-  return {shape, static_cast<size_t>(kTaskCost / row) + 1};
+  const size_t band = RowsOfBand(shape.dims[1].out, row, kTaskCost / 4);
+  return {shape, std::min(static_cast<size_t>(kTaskCost / row) + 1, band)};
 }
 
 // Bytes of a band of interleaved rows, with what whole vectors read beyond it.

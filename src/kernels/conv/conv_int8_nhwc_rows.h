@@ -21,7 +21,8 @@ struct NhwcRows {
   size_t image, begin, end;
 };
 
-// Images in chunks of nearly equal numbers of output rows.
+// Images in chunks of nearly equal numbers of output rows. There is an even number of them, so that
+// two threads have the same work, and the same half of the image in each layer.
 struct NhwcRowChunks {
   size_t rows;  // of one chunk, at most
   size_t chunks;
@@ -29,14 +30,27 @@ struct NhwcRowChunks {
   NhwcRowChunks(const ConvGeneralShape& shape, size_t wanted_rows) {
     const size_t height = shape.dims[1].out;
     chunks = (height + wanted_rows - 1) / std::max<size_t>(1, wanted_rows);
+    const size_t multiple = chunks > 4 ? 4 : chunks > 1 ? 2 : 1;
+    chunks = std::clamp<size_t>((chunks + multiple - 1) / multiple * multiple, 1, height);
     rows = (height + chunks - 1) / chunks;
-    chunks = (height + rows - 1) / rows;
   }
   NhwcRows RowsOf(const ConvGeneralShape& shape, size_t chunk) const {
-    const size_t begin = chunk % chunks * rows;
-    return {chunk / chunks, begin, std::min(begin + rows, shape.dims[1].out)};
+    const size_t height = shape.dims[1].out, index = chunk % chunks;
+    return {chunk / chunks, height * index / chunks, height * (index + 1) / chunks};
   }
 };
+
+// The most rows of a chunk, so that an image has two bands or four if their tasks cost `least_cost`
+// at least. Bands of few rows read more at their borders than they are worth.
+inline size_t RowsOfBand(size_t height, double row_cost, double least_cost) {
+  constexpr size_t kLeastRows = 7;
+  for (const size_t bands : {4, 2}) {
+    const size_t rows = height / bands;
+    const bool is_worth = rows >= kLeastRows && static_cast<double>(rows) * row_cost >= least_cost;
+    if (is_worth) return (height + bands - 1) / bands;
+  }
+  return height;
+}
 
 // Copies the input rows for output rows, with their pads, as unsigned bytes:
 // [PaddedExtent(height)][PaddedExtent(width)][in_channels].

@@ -19,10 +19,11 @@ namespace {
 // Division into tasks, and the window of padded input that a task copies to its scratch.
 struct StemPlan {
   explicit StemPlan(const Conv2dShape& shape)
-      : split(SplitPixels(shape,
-                          2 * shape.in_channels * shape.kernel_height * shape.kernel_width *
-                              ChannelBlocks(shape.out_channels) * kChannelBlock,
-                          1)),
+      : split(SplitPixels(
+            shape,
+            {.flops_per_pixel = 2 * shape.in_channels * shape.kernel_height * shape.kernel_width *
+                                ChannelBlocks(shape.out_channels) * kChannelBlock,
+             .tasks_per_part = shape.batch})),
         window_rows(Window(CeilDiv(shape.out_height, split.row_parts), shape.stride_height,
                            shape.kernel_height, shape.dilation_height)),
         window_columns(Window(CeilDiv(shape.out_width, split.column_parts), shape.stride_width,

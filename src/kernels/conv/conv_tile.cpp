@@ -25,14 +25,31 @@ ClampRange EpilogueClamp(const ConvEpilogue& epilogue) {
   }
 }
 
-PixelSplit SplitPixels(const Conv2dShape& shape, size_t flops_per_pixel, size_t min_pixels) {
+PixelSplit SplitPixels(const Conv2dShape& shape, const PixelSplitOptions& options) {
   constexpr size_t kTaskFlops = 4 << 20;
+  constexpr size_t kLeastTaskFlops = kTaskFlops / 8;
+  constexpr size_t kFewTasks = 16;
+  constexpr size_t kMaxBands = 4;
+  constexpr size_t kMinBandPixels = 56;
   constexpr size_t kMaxWidth = 224;  // 16 tiles of 14; longer rows fall out of L2 between tap rows
+  const auto pixels_for = [&](size_t flops) {
+    const size_t pixels = flops / std::max<size_t>(1, options.flops_per_pixel);
+    return std::max({size_t{1}, options.min_pixels, pixels});
+  };
   const size_t column_parts = std::max<size_t>(1, CeilDiv(shape.out_width, kMaxWidth));
   const size_t width = std::max<size_t>(1, CeilDiv(shape.out_width, column_parts));
-  const size_t pixels = std::max(min_pixels, kTaskFlops / std::max<size_t>(1, flops_per_pixel));
-  const size_t rows = CeilDiv(pixels, width);
-  return {std::max<size_t>(1, CeilDiv(shape.out_height, rows)), column_parts};
+  const size_t rows = CeilDiv(pixels_for(kTaskFlops), width);
+  const PixelSplit split = {std::max<size_t>(1, CeilDiv(shape.out_height, rows)), column_parts};
+
+  const size_t pixels = shape.out_height * shape.out_width;
+  const size_t enough = CeilDiv(kFewTasks, std::max<size_t>(1, options.tasks_per_part));
+  size_t parts = std::min(enough, pixels / pixels_for(kLeastTaskFlops));
+  if (options.in_bands) {
+    parts = std::max(parts, std::min(kMaxBands, std::bit_floor(pixels / kMinBandPixels)));
+  }
+  if (parts <= split.parts()) return split;
+  if (shape.out_height == 1) return {1, parts};
+  return {std::min(CeilDiv(parts, column_parts), shape.out_height), column_parts};
 }
 
 }  // namespace tenon::kernels

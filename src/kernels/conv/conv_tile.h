@@ -88,13 +88,22 @@ class Finish {
   bool enabled_;
 };
 
-// How the output pixels of a convolution are divided into tasks.
+// How the output pixels of an image are divided into parts, each for one task or more.
 struct PixelSplit {
   size_t row_parts;
   size_t column_parts;
   size_t parts() const { return row_parts * column_parts; }
 };
-// A part has about 4 MFLOP (35 us on an AVX2 core), but no fewer than `min_pixels` pixels.
-PixelSplit SplitPixels(const Conv2dShape& shape, size_t flops_per_pixel, size_t min_pixels);
+struct PixelSplitOptions {
+  size_t flops_per_pixel;  // of a task
+  size_t min_pixels = 1;   // of a part, as far as whole rows allow
+  size_t tasks_per_part;   // of all images
+  // Divides all but small images into bands: threads that each take tasks of neighbouring pixels
+  // then work on the same band in one layer after another.
+  bool in_bands = true;
+};
+// A task has about 4 MFLOP (35 us on an AVX2 core), or less, down to 0.5 MFLOP, if there would be
+// too few tasks for a few threads to end at about the same time.
+PixelSplit SplitPixels(const Conv2dShape& shape, const PixelSplitOptions& options);
 
 }  // namespace tenon::kernels

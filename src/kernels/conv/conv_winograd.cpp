@@ -182,7 +182,7 @@ void RunGroup(const Group& group, const Range& out_blocks) {
 }
 
 void RunTask(const ConvWinogradArgs& args, size_t task, void* scratch) {
-  const WinogradPlan plan(args.shape, args.tile, args.weights != nullptr);
+  const WinogradPlan plan(args.shape, args.tile, args.weights != nullptr, args.threads);
   float* const weights = static_cast<float*>(scratch);
   float* const in = weights + plan.scratch_blocks * plan.block_floats;
   const Group group = {args,    plan, PartOf(plan.tiles, plan.groups, task / plan.out_parts),
@@ -202,12 +202,14 @@ const ConvWinogradTask kConvWinogradTask = &RunTask;
 }  // namespace HWY_NAMESPACE
 
 #if HWY_ONCE
-size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile, bool packed_weights) {
-  return WinogradPlan(shape, tile, packed_weights).TaskCount();
+size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile, bool packed_weights,
+                             size_t threads) {
+  return WinogradPlan(shape, tile, packed_weights, threads).TaskCount();
 }
 
-size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile, bool packed_weights) {
-  return WinogradPlan(shape, tile, packed_weights).ScratchFloats() * sizeof(float);
+size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile, bool packed_weights,
+                               size_t threads) {
+  return WinogradPlan(shape, tile, packed_weights, threads).ScratchFloats() * sizeof(float);
 }
 
 void RunConvWinogradTask(const ConvWinogradArgs& args, size_t task, void* scratch) {

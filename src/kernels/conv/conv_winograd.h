@@ -39,14 +39,17 @@ struct ConvWinogradArgs {
   float* out;            // NCHW16c
   ConvEpilogue epilogue;
   const PackConvBlock* pack = nullptr;
+  size_t threads = 1;  // for which the work is divided into tasks; the results do not depend on it
 };
 
-// Work is divided into tasks by shape alone. They may run at once, each with scratch of its own of
+// The tasks may run at once, each with scratch of its own of
 // ConvWinogradScratchSize bytes, aligned to 64. With packed weights that is up to some 2 MiB. If
 // they are not packed before, each task computes all pixels of some blocks of output channels,
 // whose weights it packs into its scratch; results are the same.
-size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile, bool packed_weights);
-size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile, bool packed_weights);
+size_t ConvWinogradTaskCount(const Conv2dShape& shape, WinogradTile tile, bool packed_weights,
+                             size_t threads);
+size_t ConvWinogradScratchSize(const Conv2dShape& shape, WinogradTile tile, bool packed_weights,
+                               size_t threads);
 void RunConvWinogradTask(const ConvWinogradArgs& args, size_t task, void* scratch);
 
 }  // namespace tenon::kernels

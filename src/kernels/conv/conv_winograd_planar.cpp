@@ -9,6 +9,7 @@ namespace tenon::kernels {
 namespace {
 
 constexpr size_t kTaps = 9;
+constexpr size_t kThreads = 4;  // for which a step is divided, whatever there are
 
 size_t InPixels(const Conv2dShape& shape) { return shape.in_height * shape.in_width; }
 size_t OutPixels(const Conv2dShape& shape) { return shape.out_height * shape.out_width; }
@@ -82,7 +83,8 @@ ConvSteps ConvWinogradPlanarSteps(const Conv2dShape& shape, WinogradTile tile) {
   size_t scratch = TransposedBlockFloats(shape) * sizeof(float);
   // Rounds have at most two different sizes.
   for (const size_t images : {plan.round_images, plan.round_images - (plan.round_images > 0)}) {
-    scratch = std::max(scratch, ConvWinogradScratchSize(WithBatch(shape, images), tile, true));
+    scratch =
+        std::max(scratch, ConvWinogradScratchSize(WithBatch(shape, images), tile, true, kThreads));
   }
   const size_t images_floats = plan.round_images * (plan.in_image + plan.out_image);
   return {1 + plan.rounds * kStepsOfImages, (plan.weights_floats + images_floats) * sizeof(float),
@@ -99,7 +101,7 @@ size_t ConvWinogradPlanarTaskCount(const ConvWinogradPlanarArgs& args, size_t st
     case kToPlanar:
       return images * plan.out_blocks;
     default:
-      return ConvWinogradTaskCount(WithBatch(args.shape, images), args.tile, true);
+      return ConvWinogradTaskCount(WithBatch(args.shape, images), args.tile, true, kThreads);
   }
 }
 
@@ -127,8 +129,13 @@ void RunConvWinogradPlanarTask(const ConvWinogradPlanarArgs& args, size_t step, 
                                     task);
     }
     default: {
-      const ConvWinogradArgs winograd = {
-          WithBatch(shape, images.size()), args.tile, in, weights, out, args.epilogue};
+      const ConvWinogradArgs winograd = {.shape = WithBatch(shape, images.size()),
+                                         .tile = args.tile,
+                                         .in = in,
+                                         .weights = weights,
+                                         .out = out,
+                                         .epilogue = args.epilogue,
+                                         .threads = kThreads};
       return RunConvWinogradTask(winograd, task, scratch);
     }
   }

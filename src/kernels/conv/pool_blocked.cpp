@@ -19,7 +19,9 @@ namespace tenon::kernels {
 namespace {
 
 PixelSplit SplitPool(const Conv2dShape& shape) {
-  return SplitPixels(shape, 4 * shape.kernel_height * shape.kernel_width * kChannelBlock, 1);
+  return SplitPixels(
+      shape, {.flops_per_pixel = 4 * shape.kernel_height * shape.kernel_width * kChannelBlock,
+              .tasks_per_part = shape.batch * ChannelBlocks(shape.in_channels)});
 }
 
 // The taps of one output coordinate in one dimension.
@@ -117,10 +119,11 @@ void RunRow(const PoolBlockedArgs& args, const Window& y, const Range& columns, 
 void RunTask(const PoolBlockedArgs& args, size_t task) {
   const Conv2dShape& s = args.shape;
   const PixelSplit split = SplitPool(s);
-  const size_t part = task % split.parts();
-  const size_t plane = task / split.parts();
   const size_t blocks = ChannelBlocks(s.in_channels);
-  const TileLanes lanes = MakeTileLanes(nullptr, s.in_channels, plane % blocks * kChannelBlock, 1);
+  const size_t block = task % blocks;
+  const size_t part = task / blocks % split.parts();
+  const size_t plane = task / blocks / split.parts() * blocks + block;
+  const TileLanes lanes = MakeTileLanes(nullptr, s.in_channels, block * kChannelBlock, 1);
   const Range rows = PartOf(s.out_height, split.row_parts, part / split.column_parts);
   const Range columns = PartOf(s.out_width, split.column_parts, part % split.column_parts);
   const float* in = args.in + plane * s.in_height * s.in_width * kChannelBlock;

@@ -12,7 +12,7 @@
 namespace tenon::kernels {
 
 struct WinogradPlan {
-  WinogradPlan(const Conv2dShape& shape, WinogradTile tile, bool packed_weights)
+  WinogradPlan(const Conv2dShape& shape, WinogradTile tile, bool packed_weights, size_t threads)
       : out_side(static_cast<size_t>(tile)),
         positions((out_side + 2) * (out_side + 2)),
         in_blocks(ChannelBlocks(shape.in_channels)),
@@ -20,25 +20,45 @@ struct WinogradPlan {
         tile_rows(CeilDiv(shape.out_height, out_side)),
         tile_columns(CeilDiv(shape.out_width, out_side)),
         tiles(shape.batch * tile_rows * tile_columns) {
-    // The transformed input of a group of tiles stays in L2, through which the weights are
-    // streamed.
-    constexpr size_t kGroupFloats = (512 << 10) / sizeof(float);
-    const size_t fitting =
-        kGroupFloats / std::max<size_t>(1, positions * in_blocks * kChannelBlock);
-    const size_t most = std::clamp<size_t>(fitting / kMaxTilePixels, 1, 4) * kMaxTilePixels;
     // Weights that are not packed are packed once for all tiles.
-    groups = packed_weights ? CeilDiv(tiles, most) : std::min<size_t>(tiles, 1);
-    // A small image is also divided by channels, at the price of transforming it for each part.
-    constexpr size_t kWantedTasks = 8;
-    const size_t blocks_to_pay = packed_weights ? 8 : kMaxTileBlocks;
-    const size_t most_parts = std::max<size_t>(1, out_blocks / blocks_to_pay);
-    out_parts = groups == 0 ? 1 : std::clamp<size_t>(CeilDiv(kWantedTasks, groups), 1, most_parts);
+    groups = packed_weights ? CeilDiv(tiles, MostTiles()) : std::min<size_t>(tiles, 1);
+    out_parts = 1;
+    if (groups > 0 && threads > 1) Divide(2 * threads, packed_weights);
     group_tiles = groups == 0 ? 0 : CeilDiv(tiles, groups);
     // One line more than a power of two, so that the positions fall in different sets of L1.
     in_stride = in_blocks * group_tiles * kChannelBlock + kChannelBlock;
     out_stride = kMaxTileBlocks * group_tiles * kChannelBlock + kChannelBlock;
     block_floats = positions * in_blocks * kChannelBlock * kChannelBlock;
     scratch_blocks = packed_weights ? 0 : kMaxTileBlocks;
+  }
+
+  // The transformed input of a group of tiles stays in L2, through which the weights are streamed;
+  // but reading an input of few tiles for each pair of blocks costs no more than weights do.
+  size_t MostTiles() const {
+    constexpr size_t kGroupFloats = (512 << 10) / sizeof(float);
+    constexpr size_t kFewTiles = kMaxTileBlocks * kChannelBlock;
+    if (tiles <= kFewTiles) return kFewTiles;
+    const size_t fitting =
+        kGroupFloats / std::max<size_t>(1, positions * in_blocks * kChannelBlock);
+    return std::clamp<size_t>(fitting / kMaxTilePixels, 1, 4) * kMaxTilePixels;
+  }
+
+  // Makes some `wanted` tasks: another group reads all weights again, another part of the output
+  // blocks transforms the input again.
+  void Divide(size_t wanted, bool packed_weights) {
+    while (groups * out_parts < wanted) {
+      const bool more_groups = packed_weights && 2 * groups * kMaxTilePixels <= tiles;
+      const bool more_parts = 2 * out_parts * kMaxTileBlocks <= out_blocks;
+      if (!more_groups && !more_parts) break;
+      // In multiply-adds for each position and input channel; see winograd_choice.cpp.
+      const size_t group_cost = 4 * groups * out_blocks * kChannelBlock;
+      const size_t part_cost = 8 * out_parts * tiles;
+      if (more_groups && (!more_parts || group_cost < part_cost)) {
+        groups *= 2;
+      } else {
+        out_parts *= 2;
+      }
+    }
   }
 
   size_t TaskCount() const { return groups * out_parts; }

@@ -36,8 +36,10 @@ uint32_t RepeatedInputs(std::span<const std::span<const int64_t>> shapes, size_t
 }
 
 // Runs shorter than this are gathered into tiles, since calling an operator for each of them would
-// cost more than its work.
+// cost more than its work. So are somewhat longer ones if the same tile serves many of them, as
+// with the factors of channels in a blocked layout.
 constexpr size_t kShortRun = 16;
+constexpr size_t kShortRepeatedRun = 65;
 constexpr size_t kTile = 512;
 
 // Whether an input has the output's shape.
@@ -49,6 +51,17 @@ bool IsFull(const BroadcastPlan& plan, size_t input) {
     stride *= plan.outer_dim[axis];
   }
   return full;
+}
+
+bool HasShortRuns(const BroadcastPlan& plan) {
+  if (plan.outer_rank == 0) return false;
+  if (plan.inner < kShortRun) return true;
+  const auto repeats = [&](size_t input) {
+    return IsFull(plan, input) || plan.outer_stride[0][input] == 0;
+  };
+  const size_t runs_of_tile = kTile / plan.inner;
+  return plan.inner < kShortRepeatedRun && plan.outer_dim[0] >= runs_of_tile && repeats(0) &&
+         repeats(1);
 }
 
 // Writes an input's elements for the runs that follow the cursor.
@@ -204,7 +217,7 @@ BroadcastCursor::BroadcastCursor(const BroadcastPlan& plan, size_t run) : plan_(
 
 void RunBroadcastBinary(const BroadcastPlan& plan, const BroadcastTasks& tasks, size_t task,
                         const BroadcastBinary& op, const void* a, const void* b, void* y) {
-  if (plan.inner < kShortRun && plan.outer_rank > 0 && tasks.runs_per_task > 1) {
+  if (tasks.runs_per_task > 1 && HasShortRuns(plan)) {
     return RunShortRuns(plan, tasks, task, op, a, b, y);
   }
   const BinaryFunction function = plan.inner_stride[0] == 0   ? op.functions.scalar_vector

@@ -48,23 +48,17 @@ size_t DotProductAttention::scratch_bytes() const {
 }
 
 void DotProductAttention::RunTask(size_t task, float* scratch) const {
-  const size_t head = task / blocks_, first = task % blocks_ * rows_;
-  const size_t rows = std::min(rows_, in_.q.length - first);
-  const size_t b = head / in_.q.heads, h = head % in_.q.heads;
+  const size_t head = task / blocks_;
+  const QueryBlock block = Block(head / in_.q.heads, head % in_.q.heads, task % blocks_);
+  const auto [b, h, first, rows, keys] = block;
   float* scores = scratch;
   float* mask_row = scratch + score_floats_;
   float* gemm_scratch = mask_row + mask_floats_;
   const size_t kv_head = h / (in_.q.heads / in_.k.heads);
-  const KeyRange keys = KeysOfBlock(b, first, rows);
-  MultiplyKeys(b, h, first, rows, keys, scores, gemm_scratch);
   if (in_.scores && in_.scores_mode != ScoresMode::kWeights) {
     StoreScores(b, h, first, rows, mask_row, gemm_scratch);
   }
-  for (size_t i = 0; i < rows; ++i) {
-    const KeyRange own = in_.visible(b, first + i);
-    const float* mask = in_.addends(b, h, first + i, mask_row);
-    TakeSoftmax(h, own, keys, mask, scores + i * keys.size());
-  }
+  TakeWeights(block, scores, mask_row, gemm_scratch);
   kernels::GemmArgs args;
   args.sizes = {rows, in_.v.size, keys.size()};
   args.a = kernels::RowMajor(scores, keys.size());
@@ -88,6 +82,25 @@ void DotProductAttention::RunIn(KernelContext& context, std::byte* memory) const
   context.ForEachTaskIn(memory, task_count_, scratch_bytes(), [&](size_t task, std::byte* scratch) {
     RunTask(task, reinterpret_cast<float*>(scratch));
   });
+}
+
+QueryBlock DotProductAttention::Block(size_t b, size_t h, size_t index) const {
+  const size_t first = index * rows_;
+  const size_t rows = std::min(rows_, in_.q.length - first);
+  return {b, h, first, rows, KeysOfBlock(b, first, rows)};
+}
+
+void DotProductAttention::TakeWeights(const QueryBlock& block, float* weights, float* mask_row,
+                                      float* gemm_scratch) const {
+  const auto [b, h, first, rows, keys] = block;
+  MultiplyKeys(b, h, first, rows, keys, weights, gemm_scratch);
+  for (size_t i = 0; i < rows; ++i) {
+    const KeyRange own = in_.visible(b, first + i);
+    const float* mask = in_.addends(b, h, first + i, mask_row);
+    float* log_sum = nullptr;
+    if (in_.log_sums) log_sum = in_.log_sums + (b * in_.q.heads + h) * in_.q.length + first + i;
+    TakeSoftmax(h, own, keys, mask, weights + i * keys.size(), log_sum);
+  }
 }
 
 // The smallest range that has the keys of all of these queries.
@@ -148,13 +161,14 @@ void DotProductAttention::MultiplyKeys(size_t b, size_t h, size_t first, size_t 
 
 // Turns one query's scores, of the keys in `keys`, into weights; 0 for invisible keys.
 void DotProductAttention::TakeSoftmax(size_t h, KeyRange own, KeyRange keys, const float* mask,
-                                      float* scores) const {
+                                      float* scores, float* log_sum) const {
   const auto is_visible = [](float addend) { return addend != kHidden; };
   const bool sees_any =
       own.size() > 0 &&
       (mask == nullptr || std::any_of(mask + own.begin, mask + own.end, is_visible));
   if (!sees_any) {
     std::fill_n(scores, keys.size(), 0.0f);
+    if (log_sum) *log_sum = 0;
     return;
   }
   float* row = scores + (own.begin - keys.begin);
@@ -169,7 +183,8 @@ void DotProductAttention::TakeSoftmax(size_t h, KeyRange own, KeyRange keys, con
       best = i;
     }
   }
-  kernels::SoftmaxRows(row, row, 1, own.size(), {.scale = scale, .mask = own_mask});
+  kernels::SoftmaxRows(row, row, 1, own.size(),
+                       {.scale = scale, .mask = own_mask, .log_sums = log_sum});
   if (in_.sinks) {
     const float share = ShareBesideSink(most, row[best], in_.sinks[h]);
     for (size_t i = 0; i < own.size(); ++i) row[i] *= share;

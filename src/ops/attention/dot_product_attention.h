@@ -49,6 +49,15 @@ struct AttentionOperands {
   const float* sinks = nullptr;
   float* scores = nullptr;  // [batch, heads, queries, keys], or null
   ScoresMode scores_mode = ScoresMode::kProduct;
+  // [batch, heads, queries], receives the logarithms of the softmax's denominators, without those
+  // of sinks, and 0 for a query that sees no key; or null.
+  float* log_sums = nullptr;
+};
+
+// Queries of one head, and the smallest range that has the keys of all of them.
+struct QueryBlock {
+  size_t b, h, first, rows;
+  KeyRange keys;
 };
 
 class DotProductAttention {
@@ -65,6 +74,19 @@ class DotProductAttention {
   }
   void RunIn(KernelContext& context, std::byte* memory) const;
 
+  // For other computations with the weights, such as gradients, block by block.
+  size_t blocks_of_head() const { return blocks_; }
+  QueryBlock Block(size_t b, size_t h, size_t index) const;
+  size_t weight_floats() const { return score_floats_; }  // of any block, in whole vectors
+  size_t mask_floats() const { return mask_floats_; }
+  // The scratch of the product that TakeWeights computes.
+  kernels::GemmSizes KeyProductSizes(const QueryBlock& block) const {
+    return {block.rows, block.keys.size(), in_.q.size};
+  }
+  // weights, [rows, keys] = softmax(scale Q K' + addends). `mask_row` has mask_floats().
+  void TakeWeights(const QueryBlock& block, float* weights, float* mask_row,
+                   float* gemm_scratch) const;
+
  private:
   size_t scratch_bytes() const;  // for each running task
   // Tasks may run in any order, on any threads. scratch: aligned to 64.
@@ -74,7 +96,8 @@ class DotProductAttention {
   kernels::GemmArgs KeyProduct(size_t b, size_t h, size_t first, size_t rows) const;
   void MultiplyKeys(size_t b, size_t h, size_t first, size_t rows, KeyRange keys, float* scores,
                     float* gemm_scratch) const;
-  void TakeSoftmax(size_t h, KeyRange own, KeyRange keys, const float* mask, float* scores) const;
+  void TakeSoftmax(size_t h, KeyRange own, KeyRange keys, const float* mask, float* scores,
+                   float* log_sum) const;
   void StoreScores(size_t b, size_t h, size_t first, size_t rows, float* mask_row,
                    float* gemm_scratch) const;
   void StoreMasked(size_t b, size_t h, size_t query, float* mask_row, float* scores) const;

@@ -147,10 +147,11 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
             [&](size_t task, std::byte* scratch) { RunConvBlockedTask(args, task, scratch); });
       }
       case NchwcMethod::kWinograd: {
-        const ConvWinogradArgs args = {shape, tile_, in, weights, out, epilogue, &pack};
+        const auto threads = static_cast<size_t>(context.threads().threads());
+        const ConvWinogradArgs args = {shape, tile_, in, weights, out, epilogue, &pack, threads};
         return context.ForEachTask(
-            ConvWinogradTaskCount(shape, tile_, is_packed),
-            ConvWinogradScratchSize(shape, tile_, is_packed),
+            ConvWinogradTaskCount(shape, tile_, is_packed, threads),
+            ConvWinogradScratchSize(shape, tile_, is_packed, threads),
             [&](size_t task, std::byte* scratch) { RunConvWinogradTask(args, task, scratch); });
       }
       case NchwcMethod::kDepthwise: {
@@ -252,8 +253,8 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
              kernels::ConvBlockedScratchSize(shape, false) <= kMostScratch;
     }
     return method_ == NchwcMethod::kWinograd &&
-           kernels::ConvWinogradTaskCount(shape, tile_, false) >= kEnoughTasks &&
-           kernels::ConvWinogradScratchSize(shape, tile_, false) <= kMostScratch;
+           kernels::ConvWinogradTaskCount(shape, tile_, false, kEnoughTasks) >= kEnoughTasks &&
+           kernels::ConvWinogradScratchSize(shape, tile_, false, kEnoughTasks) <= kMostScratch;
   }
 
   void PackBlock(const float* weights, size_t block, float* packed) const {
