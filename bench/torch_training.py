@@ -134,12 +134,37 @@ def transformer(
     return make
 
 
+class Recurrent(nn.Module):
+    """A classifier of sequences, by the last step of two recurrent layers."""
+
+    def __init__(self, kind: type[nn.RNNBase], width: int) -> None:
+        super().__init__()
+        self.layers = kind(width, width, 2, batch_first=True)  # type: ignore[call-arg, arg-type]
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.head(self.layers(x)[0][:, -1])
+        return result
+
+
+def recurrent(
+    kind: type[nn.RNNBase],
+) -> Callable[[int], tuple[nn.Module, torch.Tensor, torch.Tensor]]:
+    def make(scale: int) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+        width = 256 // scale
+        return Recurrent(kind, width), torch.randn(32, 64, width), torch.randint(0, 10, (32,))
+
+    return make
+
+
 MODELS = {
     "MLP": perceptron,
     "CNN": convolutional,
     "ResNet-18": residual,
     "BERT 2 x 256": transformer(2, False),
     "GPT 4 x 256": transformer(4, True),
+    "LSTM 2 x 256": recurrent(nn.LSTM),
+    "GRU 2 x 256": recurrent(nn.GRU),
 }
 # Of the same number of tokens, with --long.
 LONG_MODELS = {
@@ -205,6 +230,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.compiler.config.force_disable_caches = True
+    torch._dynamo.config.allow_rnn = True
     if options.form:
         print_peak(options.match, options.form, options)
         return

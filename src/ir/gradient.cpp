@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "ir/gradient_rules.h"
 #include "ir/inference.h"
 #include "ir/output_types.h"
 #include "ir/passes.h"

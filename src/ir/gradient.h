@@ -12,6 +12,9 @@
 
 namespace tenon {
 
+// The domain of Gradient.
+inline constexpr const char* kTraining = "ai.onnx.preview.training";
+
 // Replaces each Gradient node of `graph` and its subgraphs by the nodes of reverse-mode
 // differentiation. If its inputs are the values that `xs` and `zs` name, the existing values in
 // between are used; otherwise the nodes in between are copied for its inputs. Functions must have

@@ -17,7 +17,6 @@ using Builder = GradientBuilder;
 using Inputs = GradientInputs;
 
 inline constexpr const char* kMicrosoft = "com.microsoft";
-inline constexpr const char* kTraining = "ai.onnx.preview.training";
 
 struct NamedGradientRule {
   std::string_view op_type;

@@ -283,6 +283,18 @@ Result<Gradients> GlobalMaxPool(Builder& b, const Inputs& in) {
   return Gradients{ReshapeLike(b, dx, in.x(0))};
 }
 
+// (sum |x|^p)^(1/p): dx = dy y^(1-p) |x|^(p-1) sign x, or 0 where y is.
+Result<Gradients> GlobalLpPool(Builder& b, const Inputs& in) {
+  const auto p = static_cast<double>(in.node.GetInt("p", 2));
+  const ValueId x = in.x(0), y = in.y(), zero = b.Scalar(0, y);
+  const auto power = [&](ValueId base, double exponent) {
+    return b.Op("Pow", {base, b.Scalar(exponent, base)});
+  };
+  const ValueId share = Where(b, b.Op("Equal", {y, zero}), zero, Mul(b, in.dy(), power(y, 1 - p)));
+  const ValueId slope = Mul(b, b.Op("Sign", {x}), power(b.Op("Abs", {x}), p - 1));
+  return Gradients{Mul(b, slope, share)};
+}
+
 constexpr NamedGradientRule kRules[] = {
     {"AveragePool", AveragePool},
     {"AveragePoolGrad", AveragePoolGradient},
@@ -292,6 +304,7 @@ constexpr NamedGradientRule kRules[] = {
     {"Einsum", Einsum},
     {"Gemm", Gemm, 7},
     {"GlobalAveragePool", GlobalAveragePool},
+    {"GlobalLpPool", GlobalLpPool, 2},
     {"GlobalMaxPool", GlobalMaxPool},
     {"MatMul", MatMul},
     {"MaxPool", MaxPool, 8},

@@ -79,7 +79,7 @@ def outputs_of(name: str) -> list[str]:
 
 
 def differentiated(name: str) -> list[str]:
-    kind, given, _ = CASES[name]
+    _, given, _ = CASES[name]
     return ["X", "W", "R", *[key for key in given if key != "lens"]]
 
 

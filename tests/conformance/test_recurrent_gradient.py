@@ -68,7 +68,10 @@ def test_short_sequences(name: str, steps: int) -> None:
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [({"clip": 3.0}, "clip"), ({"activations": ["LeakyRelu"], "activation_alpha": [-1.0]}, "Leaky")],
+    [
+        ({"clip": 3.0}, "clip"),
+        ({"activations": ["LeakyRelu"], "activation_alpha": [-1.0]}, "Leaky"),
+    ],
 )
 def test_what_has_no_gradient(
     options: dict[str, Any], text: str, monkeypatch: pytest.MonkeyPatch

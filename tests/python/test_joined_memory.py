@@ -4,9 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
-
 import tenon
+from onnx import TensorProto, helper
 
 ROWS = 16  # floats, one aligned line of memory
 

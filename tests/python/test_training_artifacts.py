@@ -457,3 +457,48 @@ def test_the_surface_is_that_of_onnxruntime() -> None:
     assert [(one.name, one.value) for one in OptimType] == [("AdamW", 1), ("SGD", 2)]
     assert set(artifacts.__all__) == {"LossType", "OptimType", "generate_artifacts"}
     assert issubclass(onnxblock.ForwardBlock, onnxblock.Block)
+
+
+@pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_are_trained(op_type: str, tmp_path: pathlib.Path) -> None:
+    """They learn the sum of what they have read."""
+    hidden = 8
+    rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[op_type] * hidden
+    rng = np.random.default_rng(0)
+    shapes = {"w": (1, rows, 3), "r": (1, rows, hidden), "b": (1, 2 * rows), "v": (hidden, 1)}
+    weights = {
+        name: (0.3 * rng.standard_normal(shape)).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    nodes = [
+        helper.make_node(op_type, ["x", "w", "r", "b"], ["", "h"], hidden_size=hidden),
+        helper.make_node("Squeeze", ["h", "axis"], ["last"]),
+        helper.make_node("MatMul", ["last", "v"], ["y"]),
+    ]
+    constants = [numpy_helper.from_array(value, name) for name, value in weights.items()]
+    constants.append(numpy_helper.from_array(np.array([0]), "axis"))
+    x, y = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in {"x": ["steps", "n", 3], "y": ["n", 1]}.items()
+    )
+    graph = helper.make_graph(nodes, "layer", [x], [y], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    generate_artifacts(
+        model,
+        requires_grad=list(weights),
+        loss=LossType.MSELoss,
+        optimizer=OptimType.AdamW,
+        artifact_directory=tmp_path,
+    )
+    state = CheckpointState.load_checkpoint(tmp_path / "checkpoint")
+    module = Module(tmp_path / "training_model.onnx", state)
+    optimizer = Optimizer(tmp_path / "optimizer_model.onnx", module)
+    optimizer.set_learning_rate(0.01)
+    losses = []
+    for _ in range(200):
+        read = rng.uniform(-1, 1, (6, 32, 3)).astype(np.float32)
+        module.train()
+        losses.append(float(module(read, read[:, :, 0].sum(0)[:, None])))
+        optimizer.step()
+        module.lazy_reset_grad()
+    assert np.mean(losses[-20:]) < losses[0] / 20

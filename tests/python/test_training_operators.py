@@ -858,7 +858,10 @@ def test_div(shapes: tuple) -> None:
         axes = tuple(range(2 - len(shape))) if shape != (1,) else (0, 1)
         return value.sum(axes).reshape(shape)
 
-    expected = [summed(wide_dy / wide_b, shapes[0]), summed(-wide_dy * wide_a / wide_b**2, shapes[1])]
+    expected = [
+        summed(wide_dy / wide_b, shapes[0]),
+        summed(-wide_dy * wide_a / wide_b**2, shapes[1]),
+    ]
     compare("DivGrad", [dy, a, b], expected, {"da": FLOAT, "db": FLOAT})
 
 
@@ -899,7 +902,11 @@ def test_softmax_over_all_last_axes() -> None:
 def test_scales_and_norms() -> None:
     x, y = floats(2, 3), floats(2, 3, seed=1)
     wide_x, wide_y = wide(x, y)
-    compare("ReduceAllL2", [x, floats(5)], [np.sqrt((wide_x**2).sum() + (wide(floats(5))[0] ** 2).sum())])
+    compare(
+        "ReduceAllL2",
+        [x, floats(5)],
+        [np.sqrt((wide_x**2).sum() + (wide(floats(5))[0] ** 2).sum())],
+    )
     compare("ScaledSum", [x, y], [0.5 * wide_x - 2 * wide_y], scale_0=0.5, scale_1=-2.0)
     outputs = {"a": FLOAT, "b": FLOAT}
     compare("BatchScale", [x], [3 * wide_x, wide_x / 4], outputs, scale_0=3.0, scale_1=0.25)

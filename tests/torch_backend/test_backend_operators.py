@@ -445,10 +445,21 @@ LOSSES = {
         [(LOGITS, LOGITS.flip(0))],
     ),
 }
+STATE = floats(2, 4, 6)
+RECURRENT = {
+    "lstm": (
+        lambda *inputs: torch.ops.tenon.lstm(*inputs)[:3],
+        [(floats(5, 4, 3), floats(2, 24, 3), floats(2, 24, 6), floats(2, 48), STATE, STATE)],
+    ),
+    "gru": (
+        lambda *inputs: torch.ops.tenon.gru(*inputs)[:2],
+        [(floats(5, 4, 3), floats(2, 18, 3), floats(2, 18, 6), floats(2, 36), STATE)],
+    ),
+}
 FAMILIES = {
     "unary": UNARY, "binary": BINARY, "products": PRODUCTS, "convolutions": CONVOLUTIONS,
     "normalizations": NORMALIZATIONS, "reductions": REDUCTIONS, "shapes": SHAPES,
-    "indexing": INDEXING, "losses": LOSSES,
+    "indexing": INDEXING, "losses": LOSSES, "recurrent": RECURRENT,
 }  # fmt: skip
 CASES = [
     (f"{family}-{name}-{i}", function, inputs if isinstance(inputs, tuple) else (inputs,))

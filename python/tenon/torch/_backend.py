@@ -15,6 +15,7 @@ from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-d
 from ._decompositions import decompositions
 from ._joint import partition_joint
 from ._partition import partition
+from ._recurrent import keep_layers_whole
 from ._region import Settings
 
 Compiler = Callable[[torch.fx.GraphModule, Any], Callable[..., Any]]
@@ -31,6 +32,7 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
     )
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        keep_layers_whole(module)
         is_trained = torch.is_grad_enabled()
         with _without_onednn() if is_trained else contextlib.nullcontext():
             result: Callable[..., Any] = compiled(module, inputs)

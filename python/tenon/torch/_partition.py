@@ -20,6 +20,7 @@ from . import (  # noqa: F401
     _rules_normalizations,
     _rules_pools,
     _rules_products,
+    _rules_recurrent,
     _rules_reductions,
     _rules_shapes,
 )

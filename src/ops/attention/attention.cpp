@@ -60,9 +60,6 @@ Status CheckPast(const ShapeContext& context) {
   if (has_past && context.HasInput(kKeyLengths)) {
     return InvalidArgument("nonpad_kv_seqlen is not used together with past_key");
   }
-  if (has_past && !(context.HasOutput(kPresentKey) && context.HasOutput(kPresentValue))) {
-    return InvalidArgument("past_key needs the outputs present_key and present_value");
-  }
   return OkStatus();
 }
 
@@ -191,8 +188,8 @@ class AttentionRun {
   Status Run() {
     TENON_RETURN_IF_ERROR(CheckTypes());
     TENON_RETURN_IF_ERROR(CheckKeyLengths());
-    MakePresent(kPresentKey, kPastKey, &k_, &key_data_);
-    MakePresent(kPresentValue, kPastValue, &v_, &value_data_);
+    TENON_RETURN_IF_ERROR(MakePresent(kPresentKey, kPastKey, &k_, &key_data_));
+    TENON_RETURN_IF_ERROR(MakePresent(kPresentValue, kPastValue, &v_, &value_data_));
     if constexpr (std::is_same_v<T, float>) {
       return MultiplyFloats();
     } else {
@@ -322,10 +319,19 @@ class AttentionRun {
     return OkStatus();
   }
 
-  // Past and new rows one after the other, if that output is wanted; attention then reads them.
-  void MakePresent(Output present, Input past, HeadMatrices* matrices, const T** data) {
-    if (!context_.HasOutput(present)) return;
-    Tensor& y = context_.Output(present);
+  // Past and new rows one after the other, if there are past ones or that output is wanted;
+  // attention then reads them.
+  Status MakePresent(Output present, Input past, HeadMatrices* matrices, const T** data) {
+    const bool is_wanted = context_.HasOutput(present);
+    if (!is_wanted && !context_.HasInput(past)) return OkStatus();
+    Tensor& own = own_present_[present == kPresentValue];
+    if (!is_wanted) {
+      const Shape shape = {
+          static_cast<int64_t>(matrices->batch), static_cast<int64_t>(matrices->heads),
+          static_cast<int64_t>(past_ + matrices->length), static_cast<int64_t>(matrices->size)};
+      TENON_ASSIGN_OR_RETURN(own, context_.AllocateTensor(context_.Input(kQ).type(), shape));
+    }
+    Tensor& y = is_wanted ? context_.Output(present) : own;
     const HeadMatrices all = MatricesOf(y.shape(), 0);
     const size_t old_rows = all.length - matrices->length;
     for (size_t b = 0; b < all.batch; ++b) {
@@ -344,6 +350,7 @@ class AttentionRun {
     }
     *matrices = all;
     *data = y.data<T>();
+    return OkStatus();
   }
 
   // The keys that a query may see, before the mask.
@@ -378,6 +385,7 @@ class AttentionRun {
   const T* value_data_;
   Mask<T> mask_;
   size_t past_ = 0;
+  Tensor own_present_[2];  // where nobody wants the outputs
 };
 
 Status RunAttention(const AttentionAttrs& attrs, KernelContext& context) {
