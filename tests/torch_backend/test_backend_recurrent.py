@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
-from comparison import check_function
-from tenon.torch import _recurrent
-from torch import nn
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("onnx", reason="the onnx package is not installed")
+
+from comparison import check_function  # noqa: E402
+from tenon.torch import _recurrent  # noqa: E402
+from torch import nn  # noqa: E402
 
 LAYERS: dict[str, dict[str, Any]] = {
     "plain": {},
