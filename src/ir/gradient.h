@@ -92,9 +92,8 @@ struct GradientInputs {
 };
 
 // Returns the gradients of the inputs, and of the captures of subgraphs, in order; kNone where they
-// are 0. Inputs past the end have no
-// gradient yet: it is an error to need one. There may be more than the node has optional inputs.
-// Unused gradients are removed later.
+// are 0. Inputs past the end have no gradient yet: it is an error to need one. There may be more
+// than the node has optional inputs. Unused gradients are removed later.
 using GradientRule = Result<std::vector<ValueId>> (*)(GradientBuilder& b, const GradientInputs& in);
 
 // Null if the operator has none.
