@@ -114,10 +114,28 @@ void UnpackedGemmTransposedB(benchmark::State& state) {
   Measure(state, operands);
 }
 
+// As the gradient of a weight: both operands have the depth, the rows of a batch, as first dimension.
+void UnpackedGemmTransposedA(benchmark::State& state) {
+  Operands operands(SizesOf(state), false);
+  operands.args.a = kernels::Transposed(operands.a.data(), operands.args.sizes.m);
+  Measure(state, operands);
+}
+
 void PackedGemmTransposedA(benchmark::State& state) {
   Operands operands(SizesOf(state), true);
   operands.args.a = kernels::Transposed(operands.a.data(), operands.args.sizes.m);
   Measure(state, operands);
+}
+
+// Packs a transposed B, as of a linear layer of PyTorch: n, k.
+void PackTransposedB(benchmark::State& state) {
+  const auto n = static_cast<size_t>(state.range(0)), k = static_cast<size_t>(state.range(1));
+  Buffer b(n * k), packed(kernels::PackedGemmBSize(n, k) / sizeof(float));
+  for (auto _ : state) {
+    kernels::PackGemmB(kernels::Transposed(b.data(), k), n, k, packed.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * n * k * sizeof(float)));
 }
 
 // Every product here also applies the bias and an activation when it writes the sums.
@@ -173,6 +191,8 @@ BENCHMARK(UnpackedGemm)
     ->Args({1, 64, 512})
     ->Args({1, 4096, 4096})
     ->Args({8, 4096, 4096})
+    ->Args({64, 1024, 1024})
+    ->Args({512, 256, 1024})
     ->UseManualTime();
 BENCHMARK(UnpackedGemmTransposedB)
     ->Args({128, 128, 64})
@@ -180,8 +200,17 @@ BENCHMARK(UnpackedGemmTransposedB)
     ->Args({1, 512, 64})
     ->Args({512, 512, 512})
     ->Args({1, 4096, 4096})
+    ->Args({64, 1024, 784})
+    ->Args({64, 1024, 1024})
+    ->Args({512, 1024, 256})
+    ->UseManualTime();
+BENCHMARK(UnpackedGemmTransposedA)
+    ->Args({1024, 784, 64})
+    ->Args({1024, 1024, 64})
+    ->Args({1024, 256, 512})
     ->UseManualTime();
 BENCHMARK(PackedGemmTransposedA)->UseManualTime()->Args({128, 768, 768})->Args({512, 512, 512});
+BENCHMARK(PackTransposedB)->Args({256, 256})->Args({1024, 784})->Args({1024, 1024});
 BENCHMARK(PackedGemmEpilogue)->UseManualTime()->Apply([](auto* bench) {
   using enum UnaryOp;
   for (const auto activation :

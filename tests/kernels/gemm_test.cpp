@@ -133,7 +133,7 @@ class Product {
   Matrix& a() { return a_; }
   Matrix& b() { return b_; }
 
-  std::vector<float> Run(bool reverse) {
+  std::vector<float> Run(bool reverse, size_t threads = kGemmThreads) {
     std::vector<float> c = initial_;
     if (case_.beta == 0) {
       for (float& value : c) value = value == kGuard ? kGuard : kNan;
@@ -158,7 +158,8 @@ class Product {
       args.epilogue.ldr = args.ldc;
     }
     args.epilogue.activation = case_.activation;
-    const size_t tasks = GemmTaskCount(case_.sizes, case_.packed);
+    args.threads = threads;
+    const size_t tasks = GemmTaskCount(case_.sizes, case_.packed, threads);
     for (size_t task = 0; task < tasks; ++task) {
       RunGemmTask(args, reverse ? tasks - 1 - task : task, scratch_.get());
     }
@@ -372,6 +373,25 @@ TEST_P(GemmTest, LargeProductsHaveTasksForManyThreads) {
   for (const GemmSizes& sizes : kSizesWorthDividing) {
     for (const bool packed : {true, false}) {
       EXPECT_GE(GemmTaskCount(sizes, packed), 8u) << sizes.m << " " << sizes.n << " " << sizes.k;
+    }
+  }
+}
+
+// Few threads get fewer tasks, and the same bits.
+TEST_P(GemmTest, NumberOfThreadsDoesNotChangeBits) {
+  for (const GemmSizes& sizes : {GemmSizes{230, 300, 1030}, GemmSizes{61, 1024, 520}}) {
+    for (const Layout layout : kLayouts) {
+      for (const bool packed : {true, false}) {
+        Product product({.sizes = sizes, .a_layout = layout, .b_layout = layout, .packed = packed});
+        const std::vector<float> expected = product.Run(false, 16);
+        for (const size_t threads : {1, 2, 4}) {
+          const std::vector<float> c = product.Run(false, threads);
+          EXPECT_EQ(std::memcmp(c.data(), expected.data(), c.size() * sizeof(float)), 0) << threads;
+        }
+        if (!packed) {
+          EXPECT_LT(GemmTaskCount(sizes, packed, 1), GemmTaskCount(sizes, packed, 4));
+        }
+      }
     }
   }
 }

@@ -41,6 +41,11 @@ namespace HWY_NAMESPACE {
 
 inline constexpr GemmShape kGemmShape = {kGemmLanes, kGemmMr, kGemmNr};
 
+// Elements of a C that is not sure to be in the L2 cache, and the depth of a tile that is long enough
+// for its lines to arrive.
+inline constexpr size_t kLargeC = 64 << 10;
+inline constexpr size_t kWorthPrefetchingC = 32;
+
 // Panels of B, packed or in place; `first_panel` counts from C's first column.
 struct PanelBlock {
   const float* data;
@@ -74,38 +79,57 @@ class GemmTask {
       : args_(args),
         a_(args.sizes.k ? args.a : GemmMatrix{args.a.data, 0, 0}),
         b_(args.sizes.k ? args.b : GemmMatrix{args.b.data, 0, 0}),
-        grid_(MakeGemmGrid(args.sizes, args.packed_b != nullptr, kGemmShape)),
+        grid_(MakeGemmGrid(args.sizes, args.packed_b != nullptr, kGemmShape, args.threads)),
         rows_(GemmPart(args.sizes.m, grid_.row_tasks, task % grid_.row_tasks)),
         panels_(GemmPart(grid_.panels, grid_.column_tasks, task / grid_.row_tasks)),
         a_scratch_(scratch),
         b_scratch_(scratch + GemmBlockFloats(args.sizes, grid_)),
         activation_(args.epilogue.activation),
-        streams_best_alone_(StreamsBestAlone()) {}
+        streams_best_alone_(StreamsBestAlone()),
+        prefetches_c_(args.sizes.m * args.sizes.n >= kLargeC) {}
 
   void Run() {
-    if (args_.packed_b) return RunPanels(panels_, Source::kPacked);
-    if (IsFlat(args_.sizes, a_, b_)) return RunFlat();
-    GemmRange rest = panels_;
-    // Rows of B are read in place: prefetching hides their distance, so a copy would cost more than
-    // it saves. But at strides of 4 KiB they evict each other, before the next tile reads them. And
-    // WebAssembly has no prefetching.
-    if (b_.column_stride == 1 &&
-        (rows_.size() < 4 * kGemmMr || (!HWY_ARCH_WASM && !SharesSets(b_.row_stride)))) {
-      const size_t whole_panels = std::min(args_.sizes.n / kGemmNr, panels_.end);
-      if (panels_.begin < whole_panels) {
-        RunPanels({panels_.begin, whole_panels}, Source::kInPlace);
-        rest.begin = whole_panels;
+    if (!args_.packed_b && IsFlat(args_.sizes, a_, b_)) return RunFlat();
+    const size_t row_blocks = DivideUp(rows_.size(), kGemmBlockRows);
+    for (size_t db = 0; db < grid_.depth_blocks; ++db) {
+      const GemmRange depth = GemmPart(args_.sizes.k, grid_.depth_blocks, db);
+      for (GemmRange panels = {panels_.begin, 0}; panels.begin < panels_.end;
+           panels.begin = panels.end) {
+        if (StopSignal::CutsCurrent()) return;
+        const Source source = SourceOf(panels);
+        const PanelBlock b = BlockOfB(panels, depth, source);
+        for (size_t rb = 0; rb < row_blocks; ++rb) {
+          const GemmRange part = GemmPart(rows_.size(), row_blocks, rb);
+          RunBlock({rows_.begin + part.begin, rows_.begin + part.end}, depth, b,
+                   source == Source::kPacked ? depth.begin : 0);
+        }
       }
-    }
-    while (rest.begin < rest.end) {
-      const size_t end = std::min(rest.end, rest.begin + kGemmUnpackedPanels);
-      RunPanels({rest.begin, end}, Source::kScratch);
-      rest.begin = end;
     }
   }
 
  private:
   enum class Source { kPacked, kInPlace, kScratch };
+
+  // Where the panels from panels.begin on are read, up to the panels.end that it sets.
+  Source SourceOf(GemmRange& panels) const {
+    panels.end = panels_.end;
+    if (args_.packed_b) return Source::kPacked;
+    const size_t whole_panels = std::min(args_.sizes.n / kGemmNr, panels_.end);
+    if (panels.begin < whole_panels && IsReadInPlace()) {
+      panels.end = whole_panels;
+      return Source::kInPlace;
+    }
+    panels.end = std::min(panels_.end, panels.begin + kGemmUnpackedPanels);
+    return Source::kScratch;
+  }
+
+  // Rows of B are read in place: prefetching hides their distance, so a copy would cost more than
+  // it saves. But at strides of 4 KiB they evict each other, before the next tile reads them. And
+  // WebAssembly has no prefetching.
+  bool IsReadInPlace() const {
+    if (b_.column_stride != 1) return false;
+    return rows_.size() < 4 * kGemmMr || (!HWY_ARCH_WASM && !SharesSets(b_.row_stride));
+  }
 
   void RunFlat() const {
     HWY_ALIGN float sums[kGemmFlatRows * kFlatColumns];
@@ -123,6 +147,19 @@ class GemmTask {
 
   size_t ColumnsOf(size_t panel) const {
     return std::min(kGemmNr, args_.sizes.n - panel * kGemmNr);
+  }
+
+  // In scratch memory if it does not read well. There it stays until another takes its place.
+  GemmMatrix BlockOfA(GemmRange rows, GemmRange depth) {
+    const GemmMatrix a = {a_.data + rows.begin * a_.row_stride + depth.begin * a_.column_stride,
+                          a_.row_stride, a_.column_stride};
+    if (depth.size() == 0 || ReadsWell(a, rows.size())) return a;
+    if (copied_rows_.end != rows.end || copied_depth_.end != depth.end) {
+      copy_ = CopyBlock(a, rows.size(), depth.size(), a_scratch_);
+      copied_rows_ = rows;
+      copied_depth_ = depth;
+    }
+    return copy_;
   }
 
   PanelBlock BlockOfB(GemmRange panels, GemmRange depth, Source source) {
@@ -148,25 +185,8 @@ class GemmTask {
     return {b_scratch_, panel_stride, 0, false, panels};
   }
 
-  void RunPanels(GemmRange panels, Source source) {
-    const size_t row_blocks = DivideUp(rows_.size(), kGemmBlockRows);
-    for (size_t db = 0; db < grid_.depth_blocks && !StopSignal::CutsCurrent(); ++db) {
-      const GemmRange depth = GemmPart(args_.sizes.k, grid_.depth_blocks, db);
-      const PanelBlock b = BlockOfB(panels, depth, source);
-      for (size_t rb = 0; rb < row_blocks; ++rb) {
-        const GemmRange part = GemmPart(rows_.size(), row_blocks, rb);
-        RunBlock({rows_.begin + part.begin, rows_.begin + part.end}, depth, b,
-                 source == Source::kPacked ? depth.begin : 0);
-      }
-    }
-  }
-
   void RunBlock(GemmRange rows, GemmRange depth, const PanelBlock& b, size_t b_first_depth) {
-    GemmMatrix a = a_;
-    a.data += rows.begin * a.row_stride + depth.begin * a.column_stride;
-    if (depth.size() != 0 && !ReadsWell(a, rows.size())) {
-      a = CopyBlock(a, rows.size(), depth.size(), a_scratch_);
-    }
+    const GemmMatrix a = BlockOfA(rows, depth);
     const size_t tiles = DivideUp(rows.size(), kGemmMr);
     for (size_t p = b.panels.begin; p < b.panels.end; ++p) {
       const size_t columns = ColumnsOf(p);
@@ -190,6 +210,7 @@ class GemmTask {
                            .next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles),
                            .alone = alone,
                            .prefetches = !(is_stream && streams_best_alone_),
+                           .prefetches_c = prefetches_c_ && depth.size() >= kWorthPrefetchingC,
                            .output = OutputAt(args_, rows.begin + part.begin, p * kGemmNr, depth)};
         RunOne(tile, part.size(), columns, depth.end == args_.sizes.k);
       }
@@ -218,6 +239,10 @@ class GemmTask {
   float* const b_scratch_;
   const Activation activation_;
   const bool streams_best_alone_;
+  const bool prefetches_c_;
+  GemmMatrix copy_;  // the block of A in scratch memory, if these ranges are not empty
+  GemmRange copied_rows_ = {};
+  GemmRange copied_depth_ = {};
 };
 
 void RunGemmTaskOnTarget(const GemmArgs& args, size_t task, float* scratch) {
@@ -273,13 +298,13 @@ void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed) {
   for (size_t task = 0; task < tasks; ++task) RunPackGemmBTask(b, n, k, task, packed);
 }
 
-size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b) {
-  return MakeGemmGrid(sizes, packed_b, Table().shape).tasks();
+size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b, size_t threads) {
+  return MakeGemmGrid(sizes, packed_b, Table().shape, threads).tasks();
 }
 
 size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b) {
   const GemmShape& shape = Table().shape;
-  const GemmGrid grid = MakeGemmGrid(sizes, packed_b, shape);
+  const GemmGrid grid = MakeGemmGrid(sizes, packed_b, shape, 1);  // with the most panels for a task
   if (grid.tasks() == 0) return 0;
   size_t floats = GemmBlockFloats(sizes, grid);
   if (!packed_b) {
@@ -299,8 +324,10 @@ void StoreGemmSums(const GemmArgs& args, const Activation& activation, size_t ro
 }
 
 void Gemm(const GemmArgs& args, float* scratch) {
-  const size_t tasks = GemmTaskCount(args.sizes, args.packed_b != nullptr);
-  for (size_t task = 0; task < tasks; ++task) RunGemmTask(args, task, scratch);
+  GemmArgs own = args;
+  own.threads = 1;
+  const size_t tasks = GemmTaskCount(own.sizes, own.packed_b != nullptr, own.threads);
+  for (size_t task = 0; task < tasks; ++task) RunGemmTask(own, task, scratch);
 }
 
 }  // namespace tenon::kernels

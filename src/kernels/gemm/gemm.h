@@ -6,7 +6,7 @@
 // A is [m, k], B is [k, n], C is [m, n]. Any size may be 0; with k == 0 the product is a matrix of
 // zeros. Nothing is skipped: 0 * infinity is NaN here as in the formula.
 //
-// A product is divided into tasks by shape alone. Tasks of one product write disjoint parts of C
+// A product is divided into tasks by its shape and for a number of threads. Tasks of one product write disjoint parts of C
 // and may run in any order and on any threads; the bits of C do not depend on that. They depend on
 // the sizes, the strides, whether B is packed, and the instruction set.
 //
@@ -37,9 +37,11 @@ void RunPackGemmBTask(const GemmMatrix& b, size_t n, size_t k, size_t task, floa
 void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed);
 
 // The number of tasks; 0 when C is empty. A task takes some 10 to 1000 microseconds; products that
-// take more than 100 have at least 8, if their m and n allow it.
-size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b);
-// Bytes of scratch memory that every running task needs for itself; a multiple of 64, possibly 0.
+// take more than 100 have at least four for each of up to four threads, if their m and n allow it.
+// There are not many more: each task may copy parts of A and B, which others copy again.
+size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b, size_t threads = kGemmThreads);
+// Bytes of scratch memory that every running task needs for itself, for any number of threads; a
+// multiple of 64, possibly 0.
 size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b);
 // Runs one task. scratch: GemmScratchSize bytes, aligned to 64, with any content. Incomplete if the
 // thread's run is to end early (StopSignal).

@@ -11,6 +11,9 @@ struct GemmSizes {
   size_t m, n, k;
 };
 
+// For how many threads a product is divided into tasks unless told.
+inline constexpr size_t kGemmThreads = 4;
+
 // A matrix of floats that is only read; element (i, j) is data[i * row_stride + j * column_stride].
 // Strides are in elements. Fast forms: column_stride == 1 (row-major) and row_stride == 1
 // (transposed); others work and are slower.
@@ -43,6 +46,7 @@ struct GemmArgs {
   float* c = nullptr;               // row-major
   size_t ldc = 0;                   // >= n
   GemmEpilogue epilogue;
+  size_t threads = kGemmThreads;  // as for GemmTaskCount
 };
 
 }  // namespace tenon::kernels

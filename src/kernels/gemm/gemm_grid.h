@@ -61,10 +61,11 @@ inline size_t WantedGemmTasks(const GemmSizes& s) {
   return static_cast<size_t>(std::min(8 + (tasks - 8) / 8, 32.0));
 }
 
-inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape& shape) {
+inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape& shape,
+                             size_t threads) {
   if (s.m == 0 || s.n == 0) return {0, 0, 0, 0};
-  // This many tasks give 16 threads work; more are made only if they repeat no work.
-  constexpr size_t kEnoughTasks = 16;
+  // This many tasks give up to 16 threads work; more are made only if they repeat no work.
+  const size_t enough = threads == 1 ? 1 : std::min<size_t>(16, 4 * threads);
   const size_t panels = DivideUp(s.n, shape.nr);
   const size_t row_blocks = DivideUp(s.m, kGemmBlockRows);
   const size_t wanted = WantedGemmTasks(s);
@@ -74,24 +75,24 @@ inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape&
     // Cutting rows costs another read of B, which its prefetching hides while a task has a few
     // tiles for each panel. Cutting columns costs another read and perhaps a copy of A, which 6
     // panels repay, and 16 better, where the rows alone give work to many threads.
-    const size_t task_panels = row_blocks >= kEnoughTasks / 2 ? 16 : 6;
+    const size_t task_panels = row_blocks >= 8 ? 16 : 6;
     const size_t wide_tasks = std::max<size_t>(1, panels / task_panels);
     grid.row_tasks = std::clamp(DivideUp(wanted, wide_tasks), std::min(row_blocks, wanted),
                                 std::min(DivideUp(s.m, 32), wanted));
-    const size_t enough = std::max(wide_tasks, DivideUp(kEnoughTasks, grid.row_tasks));
-    grid.column_tasks = std::min({panels, DivideUp(wanted, grid.row_tasks), enough});
+    grid.column_tasks = std::min({panels, DivideUp(wanted, grid.row_tasks),
+                                  std::max(wide_tasks, DivideUp(enough, grid.row_tasks))});
   } else if (s.m <= kGemmFlatRows) {
     // A flat product reads long runs of B.
     grid.row_tasks = 1;
     grid.column_tasks = std::min({panels, wanted, std::max<size_t>(8, panels / 8)});
   } else {
     // Each task may copy its part of A and its part of B: the division with the smallest copies.
-    const size_t enough = std::min(wanted, kEnoughTasks);
+    const size_t most = std::min(wanted, enough);
     const auto copied = [&s](size_t rows, size_t columns) { return rows * s.n + columns * s.m; };
-    grid.row_tasks = std::min(row_blocks, enough);
-    grid.column_tasks = std::min(panels, DivideUp(enough, grid.row_tasks));
+    grid.row_tasks = std::min(row_blocks, most);
+    grid.column_tasks = std::min(panels, DivideUp(most, grid.row_tasks));
     for (size_t rows = grid.row_tasks - 1; rows > 0; --rows) {
-      const size_t columns = DivideUp(enough, rows);
+      const size_t columns = DivideUp(most, rows);
       if (columns > panels) break;
       if (copied(rows, columns) >= copied(grid.row_tasks, grid.column_tasks)) continue;
       grid.row_tasks = rows;

@@ -53,20 +53,41 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const float* p, size_t stride) {
   }
 }
 
-// Packs one vector of columns that are contiguous in depth: out[i * width + j] = b[j * stride + i].
+// Packs kSteps * 4 elements of each of a vector of columns that are contiguous in depth:
+// out[i * width + j] = b[j * stride + i]. Reads all of them from one column before the next.
+template <size_t kSteps>
+HWY_INLINE void PackTransposedTile(const float* b, size_t stride, size_t width, float* out) {
+  const GemmTag d;
+  hn::Vec<GemmTag> r[4][kSteps];
+#pragma GCC unroll 4
+  for (size_t column = 0; column < 4; ++column) {
+#pragma GCC unroll 4
+    for (size_t s = 0; s < kSteps; ++s) {
+      r[column][s] = LoadBlocks(d, b + column * stride + 4 * s, stride);
+    }
+  }
+#pragma GCC unroll 4
+  for (size_t s = 0; s < kSteps; ++s) {
+    TransposeBlocks(r[0][s], r[1][s], r[2][s], r[3][s]);
+#pragma GCC unroll 4
+    for (size_t row = 0; row < 4; ++row) hn::StoreU(r[row][s], d, out + (4 * s + row) * width);
+  }
+}
+
+// Packs one vector of columns that are contiguous in depth.
 inline void PackTransposedVector(const float* b, size_t stride, size_t depth, size_t width,
                                  float* out) {
-  const GemmTag d;
+  // A line of a column is read at once where there are registers for it: 16 columns at a stride of
+  // 4 KiB evict each other from the L1 cache.
+  constexpr size_t kLineSteps = 4;
   size_t i = 0;
+  if constexpr (kGemmLanes == 16) {
+    for (; i + 4 * kLineSteps <= depth; i += 4 * kLineSteps, out += 4 * kLineSteps * width) {
+      PackTransposedTile<kLineSteps>(b + i, stride, width, out);
+    }
+  }
   for (; i + 4 <= depth; i += 4, out += 4 * width) {
-    auto r0 = LoadBlocks(d, b + i, stride), r1 = LoadBlocks(d, b + i + stride, stride);
-    auto r2 = LoadBlocks(d, b + i + 2 * stride, stride);
-    auto r3 = LoadBlocks(d, b + i + 3 * stride, stride);
-    TransposeBlocks(r0, r1, r2, r3);
-    hn::StoreU(r0, d, out);
-    hn::StoreU(r1, d, out + width);
-    hn::StoreU(r2, d, out + 2 * width);
-    hn::StoreU(r3, d, out + 3 * width);
+    PackTransposedTile<1>(b + i, stride, width, out);
   }
   for (; i < depth; ++i, out += width) {
     for (size_t j = 0; j < kGemmLanes; ++j) out[j] = LoadUnaligned(b + j * stride + i);

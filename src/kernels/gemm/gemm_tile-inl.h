@@ -60,7 +60,8 @@ struct Tile {
   const float* next;
   size_t next_stride;
   bool alone;
-  bool prefetches;  // else nothing is
+  bool prefetches;    // else nothing of B is
+  bool prefetches_c;  // before the sums are computed: writing waits for lines from memory
   TileOutput output;
 };
 
@@ -183,6 +184,15 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
     }
   }
 
+  if (tile.prefetches_c) {
+#pragma GCC unroll 16
+    for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (size_t line = 0; line < kVectors * kGemmLanes; line += 16) {
+        hwy::Prefetch(tile.output.c + r * tile.output.ldc + line);
+      }
+    }
+  }
   TileCursor<kRows, kVectors, kDepthStride> cursor(tile);
   // Without prefetching, the instructions for it name what is read anyway, which costs nothing.
   cursor.ahead = cursor.b + (tile.prefetches ? kAheadDepth : 0) * cursor.b_stride;

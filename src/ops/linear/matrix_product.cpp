@@ -71,7 +71,7 @@ size_t ProductsPerTask(const kernels::GemmSizes& s) {
 Status RunProducts(KernelContext& context, const Products& products, size_t count) {
   const GemmArgs& first = products.first;
   const bool is_packed = first.packed_b != nullptr;
-  const size_t tasks = kernels::GemmTaskCount(first.sizes, is_packed);
+  const size_t tasks = kernels::GemmTaskCount(first.sizes, is_packed, first.threads);
   const size_t scratch_bytes = kernels::GemmScratchSize(first.sizes, is_packed);
   if (count == 1) {
     return context.ForEachTask(tasks, scratch_bytes, [&](size_t task, std::byte* scratch) {
@@ -291,6 +291,7 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
   args.packed_b = kept.weights;
   args.c = y.data<float>();
   args.ldc = args.epilogue.ldr = b.stack.columns;
+  args.threads = static_cast<size_t>(context.threads().threads());
   if (kept.constant.defined()) {
     args.b.data = kept.constant.data<float>();
     return RunInSlabs(context, args, slab);

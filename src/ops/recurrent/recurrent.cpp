@@ -165,6 +165,7 @@ kernels::GemmArgs RecurrentWeights::Product(const KernelContext& context, size_t
   const size_t part = rows / parts_;
   kernels::GemmArgs args;
   args.sizes = {m, part * (last_ - first_), k};
+  args.threads = static_cast<size_t>(context.threads().threads());
   if (lazy_.is_kept()) {
     args.packed_b = Packed() + direction * packed_stride_;
   } else {
@@ -181,7 +182,7 @@ size_t RecurrentWeights::PackedFloatsBefore(const KernelContext& context) const 
 
 size_t ProductTaskBytes(const KernelContext& context, const kernels::GemmArgs& product) {
   const bool is_packed = product.packed_b != nullptr;
-  return context.TaskScratchBytes(kernels::GemmTaskCount(product.sizes, is_packed),
+  return context.TaskScratchBytes(kernels::GemmTaskCount(product.sizes, is_packed, product.threads),
                                   kernels::GemmScratchSize(product.sizes, is_packed));
 }
 
@@ -190,7 +191,7 @@ namespace {
 void RunProduct(KernelContext& context, const kernels::GemmArgs& args, std::byte* memory,
                 bool is_backward = false) {
   const bool is_packed = args.packed_b != nullptr;
-  const size_t tasks = kernels::GemmTaskCount(args.sizes, is_packed);
+  const size_t tasks = kernels::GemmTaskCount(args.sizes, is_packed, args.threads);
   context.ForEachTaskIn(memory, tasks, kernels::GemmScratchSize(args.sizes, is_packed),
                         [&](size_t i, std::byte* scratch) {
                           const size_t task = is_backward ? tasks - 1 - i : i;

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/arithmetic.h"
+#include "kernels/reduce.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/stateful_kernel.h"
 #include "ops/recurrent/recurrent.h"
@@ -158,12 +159,14 @@ class WalkBack {
   // Those whose dz is the same for inputs and recurrences.
   size_t SharedGates() const { return has_linear_reset() ? 2 : gates_; }
 
+  size_t Threads() const { return static_cast<size_t>(context_.threads().threads()); }
+
   size_t TaskBytes() const {
     if (!std::is_same_v<T, float>) return 0;
     const size_t in = sizes_.input, h = hidden_, batch = sizes_.batch;
     const size_t plain = PlainGates() * h, shared = SharedGates() * h;
     const auto bytes = [&](size_t m, size_t n, size_t k, bool is_packed) {
-      return context_.TaskScratchBytes(kernels::GemmTaskCount({m, n, k}, is_packed),
+      return context_.TaskScratchBytes(kernels::GemmTaskCount({m, n, k}, is_packed, Threads()),
                                        kernels::GemmScratchSize({m, n, k}, is_packed));
     };
     return std::max(
@@ -243,7 +246,9 @@ class WalkBack {
       args.beta = beta;
       args.c = c;
       args.ldc = ldc;
-      context_.ForEachTaskIn(tasks, kernels::GemmTaskCount(args.sizes, packed != nullptr),
+      args.threads = Threads();
+      const size_t count = kernels::GemmTaskCount(args.sizes, packed != nullptr, args.threads);
+      context_.ForEachTaskIn(tasks, count,
                              kernels::GemmScratchSize(args.sizes, packed != nullptr),
                              [&](size_t task, std::byte* scratch) {
                                kernels::RunGemmTask(args, task, reinterpret_cast<float*>(scratch));
@@ -461,10 +466,15 @@ class WalkBack {
         });
   }
 
+  // Of all steps. Those after a sequence's end are zeros.
   void SumColumns(const T* rows, size_t columns, T* sums) {
-    SumRows(columns, sums, [&](size_t time, size_t b, size_t first, size_t count, double* all) {
-      const T* row = rows + Row(time, b) * columns + first;
-      for (size_t i = 0; i < count; ++i) all[i] += static_cast<double>(row[i]);
+    const size_t sizes[] = {rows_, columns};
+    const bool reduced[] = {true, false};
+    const kernels::ReducePlan plan = *kernels::MakeReducePlan(sizes, reduced);
+    context_.threads().ParallelFor(plan.units, plan.grain, [&](size_t begin, size_t end) {
+      constexpr auto kType = std::is_same_v<T, float> ? kernels::ElementType::kFloat
+                                                      : kernels::ElementType::kDouble;
+      kernels::RunReduce(plan, kernels::ReduceOp::kSum, kType, rows, sums, begin, end);
     });
   }
 
