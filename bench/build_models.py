@@ -32,6 +32,7 @@ MODELS: dict[str, Callable[[str], onnx.ModelProto]] = {
     ),
     "gpt2": transformers.gpt2,
     "vit_b_16": transformers.vit_b_16,
+    "whisper_tiny_encoder": transformers.whisper_tiny_encoder,
     "resnet18": functools.partial(convolutional.resnet, depths=(2, 2, 2, 2), bottleneck=False),
     "resnet50": functools.partial(convolutional.resnet, depths=(3, 4, 6, 3), bottleneck=True),
     "mobilenet_v2": convolutional.mobilenet_v2,
@@ -43,6 +44,8 @@ MODELS: dict[str, Callable[[str], onnx.ModelProto]] = {
     ),
     "efficientnet_b0": convolutional.efficientnet_b0,
     "convnext_tiny": convolutional.convnext_tiny,
+    "densenet121": convolutional.densenet121,
+    "yolov8n": convolutional.yolov8n,
     "squeezenet": convolutional.squeezenet,
     "vgg11": functools.partial(
         convolutional.vgg, stages=((64,), (128,), (256, 256), (512, 512), (512, 512))
@@ -61,6 +64,8 @@ MODELS: dict[str, Callable[[str], onnx.ModelProto]] = {
     "mlp_tiny": functools.partial(small.perceptron, widths=(8, 64, 64, 4)),
     "identity_tiny": small.identity,
     "chain200_1024": functools.partial(small.chain, length=200, size=1024),
+    "chain200_relu_1024": functools.partial(small.chain, length=200, size=1024, rectified=True),
+    "chain200_65536": functools.partial(small.chain, length=200, size=65536),
 }
 
 # Models that are quantized from these: their names have the form as a suffix.
@@ -69,17 +74,25 @@ STATIC = {
     "mobilenet_v2": ("qdq", "qdq_s8"),
     "mobilenet_v3_large": ("qdq",),
     "efficientnet_b0": ("qdq",),
+    "yolov8n": ("qdq",),
     "vit_b_16": ("qdq",),
+    "minilm_l6": ("qdq",),
 }
+INPUTS = {"yolov8n": cases.LARGE_PICTURE, "minilm_l6": cases.tokens(1, 128)}
 DYNAMIC = ("bert_base", "minilm_l6", "gpt2")
 for source, forms in STATIC.items():
     for form in forms:
         MODELS[f"{source}_{form}"] = functools.partial(
-            quantized.static, make=MODELS[source], inputs=cases.PICTURE, form=form
+            quantized.static, make=MODELS[source], inputs=INPUTS.get(source, cases.PICTURE), form=form
         )
 for source in DYNAMIC:
     MODELS[f"{source}_int8"] = functools.partial(quantized.dynamic, make=MODELS[source])
-MODELS["resnet50_fp16"] = functools.partial(quantized.half, make=MODELS["resnet50"])
+for source in ("resnet50", "minilm_l6"):
+    MODELS[f"{source}_fp16"] = functools.partial(quantized.half, make=MODELS[source])
+for level in (0, 4):
+    MODELS[f"smollm_135m_int4_acc{level}"] = functools.partial(
+        transformers.llama_int4, sizes=transformers.SMOLLM_135M, accuracy_level=level
+    )
 
 
 def build_missing(folder: pathlib.Path, names: list[str]) -> list[pathlib.Path]:

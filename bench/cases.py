@@ -70,6 +70,25 @@ def decoder(sequence: int, past: int):
     return feeds
 
 
+def grouped_decoder(sequence: int, past: int):
+    """Inputs of SmolLM 135M: `sequence` new tokens after `past` cached ones."""
+
+    def feeds(_: pathlib.Path, random: np.random.Generator) -> Feeds:
+        cache = {
+            f"past_key_values.{layer}.{kind}": random.standard_normal(
+                (1, 3, past, 64), dtype=np.float32
+            )
+            for layer in range(30)
+            for kind in ("key", "value")
+        }
+        return {
+            "input_ids": random.integers(0, 49152, (1, sequence)),
+            "attention_mask": np.ones((1, past + sequence), np.int64),
+        } | cache
+
+    return feeds
+
+
 def recording(path: pathlib.Path, start: int, count: int) -> np.ndarray:
     """Samples [start, start + count) of a 16-bit mono file, in [-1, 1)."""
     with wave.open(str(path)) as file:
@@ -153,6 +172,7 @@ REAL = (
 
 PICTURE = uniform("input", 1, 3, 224, 224)
 PICTURES = uniform("input", 8, 3, 224, 224)
+LARGE_PICTURE = uniform("input", 1, 3, 640, 640, low=0)
 
 # Models of build_models.py.
 GENERATED = (
@@ -160,9 +180,12 @@ GENERATED = (
     Case("minilm_l6", "minilm_l6.onnx", tokens(1, 128)),
     Case("minilm_l6_op17", "minilm_l6_op17.onnx", tokens(1, 128)),
     Case("minilm_l6_short", "minilm_l6.onnx", tokens(1, 8)),
+    Case("minilm_l6_batch8", "minilm_l6.onnx", tokens(8, 128)),
+    Case("minilm_l6_long", "minilm_l6.onnx", tokens(1, 512)),
     Case("gpt2_decode", "gpt2.onnx", decoder(1, 127)),
     Case("gpt2_prefill", "gpt2.onnx", decoder(128, 0)),
     Case("vit_b_16", "vit_b_16.onnx", PICTURE),
+    Case("whisper_tiny_encoder", "whisper_tiny_encoder.onnx", uniform("input", 1, 80, 3000)),
     Case("resnet18", "resnet18.onnx", PICTURE),
     Case("resnet50", "resnet50.onnx", PICTURE),
     Case("mobilenet_v2", "mobilenet_v2.onnx", PICTURE),
@@ -170,12 +193,15 @@ GENERATED = (
     Case("mobilenet_v3_large", "mobilenet_v3_large.onnx", PICTURE),
     Case("efficientnet_b0", "efficientnet_b0.onnx", PICTURE),
     Case("convnext_tiny", "convnext_tiny.onnx", PICTURE),
+    Case("densenet121", "densenet121.onnx", PICTURE),
+    Case("yolov8n", "yolov8n.onnx", LARGE_PICTURE),
     Case("squeezenet", "squeezenet.onnx", PICTURE),
     Case("vgg11", "vgg11.onnx", PICTURE),
     Case("unet", "unet.onnx", PICTURE),
     Case("resnet50_batch8", "resnet50.onnx", PICTURES),
     Case("mobilenet_v2_batch8", "mobilenet_v2.onnx", PICTURES),
     Case("resnet50_fp16", "resnet50_fp16.onnx", PICTURE),
+    Case("minilm_l6_fp16", "minilm_l6_fp16.onnx", tokens(1, 128)),
     Case("lstm_1_512", "lstm_1_512.onnx", uniform("input", 1, 100, 512)),
     Case("lstm_bi2_256", "lstm_bi2_256.onnx", uniform("input", 1, 100, 128)),
     Case("gru_2_256", "gru_2_256.onnx", uniform("input", 1, 100, 128)),
@@ -183,6 +209,8 @@ GENERATED = (
     Case("mlp_tiny", "mlp_tiny.onnx", uniform("input", 1, 8)),
     Case("identity_tiny", "identity_tiny.onnx", uniform("input", 1, 4)),
     Case("chain200_1024", "chain200_1024.onnx", uniform("input", 1024)),
+    Case("chain200_relu_1024", "chain200_relu_1024.onnx", uniform("input", 1024)),
+    Case("chain200_65536", "chain200_65536.onnx", uniform("input", 65536)),
     Case("resnet50_qdq", "resnet50_qdq.onnx", PICTURE),
     Case("resnet50_qdq_s8", "resnet50_qdq_s8.onnx", PICTURE),
     Case("resnet50_qdq_u8mid", "resnet50_qdq_u8mid.onnx", PICTURE),
@@ -190,8 +218,14 @@ GENERATED = (
     Case("mobilenet_v2_qdq_s8", "mobilenet_v2_qdq_s8.onnx", PICTURE),
     Case("mobilenet_v3_large_qdq", "mobilenet_v3_large_qdq.onnx", PICTURE),
     Case("efficientnet_b0_qdq", "efficientnet_b0_qdq.onnx", PICTURE),
+    Case("yolov8n_qdq", "yolov8n_qdq.onnx", LARGE_PICTURE),
     Case("vit_b_16_qdq", "vit_b_16_qdq.onnx", PICTURE),
+    Case("minilm_l6_qdq", "minilm_l6_qdq.onnx", tokens(1, 128)),
     Case("bert_base_int8", "bert_base_int8.onnx", tokens(1, 128)),
     Case("minilm_l6_int8", "minilm_l6_int8.onnx", tokens(1, 128)),
     Case("gpt2_int8_decode", "gpt2_int8.onnx", decoder(1, 127)),
+    Case("smollm_int4_decode", "smollm_135m_int4_acc0.onnx", grouped_decoder(1, 127)),
+    Case("smollm_int4_prefill", "smollm_135m_int4_acc0.onnx", grouped_decoder(128, 0)),
+    Case("smollm_int4_acc4_decode", "smollm_135m_int4_acc4.onnx", grouped_decoder(1, 127)),
+    Case("smollm_int4_acc4_prefill", "smollm_135m_int4_acc4.onnx", grouped_decoder(128, 0)),
 )

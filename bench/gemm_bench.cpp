@@ -114,7 +114,8 @@ void UnpackedGemmTransposedB(benchmark::State& state) {
   Measure(state, operands);
 }
 
-// As the gradient of a weight: both operands have the depth, the rows of a batch, as first dimension.
+// As the gradient of a weight: both operands have the depth, the rows of a batch, as first
+// dimension.
 void UnpackedGemmTransposedA(benchmark::State& state) {
   Operands operands(SizesOf(state), false);
   operands.args.a = kernels::Transposed(operands.a.data(), operands.args.sizes.m);

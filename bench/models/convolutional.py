@@ -271,6 +271,121 @@ def squeezenet(name: str) -> onnx.ModelProto:
     return g.model()
 
 
+# ---- DenseNet-121 ----
+
+
+def densenet121(name: str) -> onnx.ModelProto:
+    """Every layer of a block reads the outputs of all layers before it. The normalizations before
+    convolutions are nodes: they cannot be folded."""
+    g, x = _start(name, 13)
+
+    def norm(value: str, width: int) -> str:
+        spread = g.initializer(np.ones(width, np.float32))
+        scale, bias, mean = g.near_one(width), g.bias(width), g.bias(width)
+        value = g.op("BatchNormalization", value, scale, bias, mean, spread, epsilon=1e-5)
+        return g.op("Relu", value)
+
+    x = g.op("Relu", g.conv(x, 3, 64, kernel=7, stride=2))
+    x = g.op("MaxPool", x, kernel_shape=[3, 3], pads=[1] * 4, strides=[2, 2])
+    width = 64
+    for block, layers in enumerate((6, 12, 24, 16)):
+        if block > 0:
+            x = g.conv(norm(x, width), width, width // 2, kernel=1)
+            x = g.op("AveragePool", x, kernel_shape=[2, 2], strides=[2, 2])
+            width //= 2
+        parts = [x]
+        for _ in range(layers):
+            joined = g.op("Concat", *parts, axis=1) if len(parts) > 1 else x
+            hidden = g.op("Relu", g.conv(norm(joined, width), width, 128, kernel=1))
+            parts.append(g.conv(hidden, 128, 32, kernel=3))
+            width += 32
+        x = g.op("Concat", *parts, axis=1)
+    return _classify(g, norm(x, width), width)
+
+
+# ---- YOLOv8n ----
+
+
+def yolov8n(name: str) -> onnx.ModelProto:
+    """ultralytics' detector of 80 classes on 640 x 640 pictures: boxes and scores of 8400 places,
+    [batch, 84, 8400]."""
+    g = GraphBuilder(name, 13)
+    x = g.input("input", ["batch", 3, 640, 640])
+
+    def conv(value: str, inputs: int, outputs: int, kernel: int = 1, stride: int = 1) -> str:
+        value = g.conv(value, inputs, outputs, kernel, stride)
+        return g.op("Mul", value, g.op("Sigmoid", value))
+
+    def stage(value: str, inputs: int, outputs: int, repeats: int, adds: bool) -> str:
+        """C2f: half of the channels pass through a row of bottlenecks, and all are joined."""
+        half = outputs // 2
+        value = conv(value, inputs, outputs)
+        parts = g.ops("Split", 2, value, g.ints(half, half), axis=1)
+        for _ in range(repeats):
+            branch = conv(conv(parts[-1], half, half, 3), half, half, 3)
+            parts.append(g.op("Add", parts[-1], branch) if adds else branch)
+        return conv(g.op("Concat", *parts, axis=1), (2 + repeats) * half, outputs)
+
+    def pool(value: str) -> str:
+        return g.op("MaxPool", value, kernel_shape=[5, 5], pads=[2] * 4, strides=[1, 1])
+
+    def double(value: str) -> str:
+        scales = g.constant([1, 1, 2, 2])
+        attributes = {
+            "coordinate_transformation_mode": "asymmetric",
+            "mode": "nearest",
+            "nearest_mode": "floor",
+        }
+        return g.op("Resize", value, "", scales, **attributes)
+
+    x = conv(conv(x, 3, 16, 3, 2), 16, 32, 3, 2)
+    x = conv(stage(x, 32, 32, 1, adds=True), 32, 64, 3, 2)
+    fine = stage(x, 64, 64, 2, adds=True)
+    middle = stage(conv(fine, 64, 128, 3, 2), 128, 128, 2, adds=True)
+    x = stage(conv(middle, 128, 256, 3, 2), 256, 256, 1, adds=True)
+    pooled = [conv(x, 256, 128)]
+    for _ in range(3):
+        pooled.append(pool(pooled[-1]))
+    coarse = conv(g.op("Concat", *pooled, axis=1), 512, 256)
+    middle = stage(g.op("Concat", double(coarse), middle, axis=1), 384, 128, 1, adds=False)
+    fine = stage(g.op("Concat", double(middle), fine, axis=1), 192, 64, 1, adds=False)
+    x = g.op("Concat", conv(fine, 64, 64, 3, 2), middle, axis=1)
+    middle = stage(x, 192, 128, 1, adds=False)
+    x = g.op("Concat", conv(middle, 128, 128, 3, 2), coarse, axis=1)
+    coarse = stage(x, 384, 256, 1, adds=False)
+
+    flat = []
+    for value, width in ((fine, 64), (middle, 128), (coarse, 256)):
+        box = conv(conv(value, width, 64, 3), 64, 64, 3)
+        score = conv(conv(value, width, 80, 3), 80, 80, 3)
+        joined = g.op(
+            "Concat", g.conv(box, 64, 64, kernel=1), g.conv(score, 80, 80, kernel=1), axis=1
+        )
+        flat.append(g.reshape(joined, 0, 144, -1))
+    boxes, scores = g.ops("Split", 2, g.op("Concat", *flat, axis=2), g.ints(64, 80), axis=1)
+    g.output("output", _yolo_boxes(g, boxes, g.op("Sigmoid", scores)), ["batch", 84, 8400])
+    return g.model()
+
+
+def _yolo_boxes(g: GraphBuilder, boxes: str, scores: str) -> str:
+    """The expected distance of each side from its place, as centre and size in pixels."""
+    bins = g.transpose(g.reshape(boxes, 0, 4, 16, 8400), 0, 2, 1, 3)
+    weight = g.initializer(np.arange(16, dtype=np.float32).reshape(1, 16, 1, 1))
+    expected = g.op("Conv", g.op("Softmax", bins, axis=1), weight, kernel_shape=[1, 1])
+    sides = g.reshape(expected, 0, 4, 8400)
+    sizes = [(80, 8), (40, 16), (20, 32)]
+    places = [np.stack(np.meshgrid(np.arange(n) + 0.5, np.arange(n) + 0.5)) for n, _ in sizes]
+    anchors = np.concatenate([place.reshape(2, -1) for place in places], 1)[None]
+    strides = np.concatenate([np.full(n * n, stride) for n, stride in sizes])[None, None]
+    low, high = g.ops("Split", 2, sides, g.ints(2, 2), axis=1)
+    anchor = g.initializer(anchors.astype(np.float32))
+    begin, end = g.op("Sub", anchor, low), g.op("Add", anchor, high)
+    centre = g.op("Div", g.op("Add", begin, end), g.constant(2))
+    box = g.op("Concat", centre, g.op("Sub", end, begin), axis=1)
+    box = g.op("Mul", box, g.initializer(strides.astype(np.float32)))
+    return g.op("Concat", box, scores, axis=1)
+
+
 # ---- VGG ----
 
 

@@ -14,6 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 FLOAT = TensorProto.FLOAT
+INT32 = TensorProto.INT32
 INT64 = TensorProto.INT64
 BOOL = TensorProto.BOOL
 
@@ -47,10 +48,14 @@ class GraphBuilder:
         graph = helper.make_graph(
             self._nodes, self.name, self._inputs, self._outputs, self._initializers
         )
+        domains = sorted({node.domain for node in self._nodes if node.domain})
         return helper.make_model(
             graph,
             producer_name="tenon-bench",
-            opset_imports=[helper.make_opsetid("", self.opset)],
+            opset_imports=[
+                helper.make_opsetid("", self.opset),
+                *(helper.make_opsetid(domain, 1) for domain in domains),
+            ],
             ir_version=8,
         )
 
@@ -108,6 +113,24 @@ class GraphBuilder:
         """A scale like the learned ones of normalizations."""
         values = self._random.standard_normal(shape, dtype=np.float32)
         return self.initializer(1 + np.float32(0.05) * values)
+
+    def linear_int4(self, value: str, inputs: int, outputs: int, accuracy_level: int) -> str:
+        """A product with 4-bit weights in blocks of 32, as onnxruntime's tools write it."""
+        packed = self._random.integers(0, 256, (outputs, inputs // 32, 16), np.uint8)
+        scales = self._random.uniform(0.5, 1.5, (outputs, inputs // 32)).astype(np.float32)
+        scales *= np.float32(1 / (4.6 * math.sqrt(inputs)))  # 4.6: the deviation of 0 to 15
+        return self.op(
+            "MatMulNBits",
+            value,
+            self.initializer(packed),
+            self.initializer(scales),
+            domain="com.microsoft",
+            K=inputs,
+            N=outputs,
+            bits=4,
+            block_size=32,
+            accuracy_level=accuracy_level,
+        )
 
     def bias(self, *shape: int) -> str:
         return self.normal(*shape, std=0.02)

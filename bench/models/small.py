@@ -68,11 +68,15 @@ def identity(name: str) -> onnx.ModelProto:
     return g.model()
 
 
-def chain(name: str, length: int, size: int) -> onnx.ModelProto:
-    """Additions and multiplications with scalars, in turn: measures the cost of a node."""
+def chain(name: str, length: int, size: int, rectified: bool = False) -> onnx.ModelProto:
+    """Additions and multiplications with scalars, in turn, which algebra makes one of each. If
+    `rectified`, every third node is Relu, which keeps them apart: measures the cost of a node."""
     g = GraphBuilder(name, 13)
     x = g.input("input", [size])
     for i in range(length):
-        x = g.op("Mul", x, g.scalar(0.99)) if i % 2 else g.op("Add", x, g.scalar(0.01 * i))
+        if rectified and i % 3 == 2:
+            x = g.op("Relu", x)
+        else:
+            x = g.op("Mul", x, g.scalar(0.99)) if i % 2 else g.op("Add", x, g.scalar(0.01 * i))
     g.output("output", x, [size])
     return g.model()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from .graph import BOOL, FLOAT, INT64, Dim, GraphBuilder
+from .graph import BOOL, FLOAT, INT32, INT64, Dim, GraphBuilder
 
 LOWEST = float(np.finfo(np.float32).min)
 
@@ -219,3 +219,120 @@ def _vit_attention(g: GraphBuilder, x: str, batch: str) -> str:
     flat = g.reshape(g.transpose(context, 2, 0, 1, 3), -1, VIT_WIDTH)
     output = g.gemm(flat, VIT_WIDTH, VIT_WIDTH)
     return g.transpose(g.reshape(output, VIT_TOKENS, batch, VIT_WIDTH), 1, 0, 2)
+
+
+WHISPER_WIDTH, WHISPER_HEADS, WHISPER_LAYERS, WHISPER_FRAMES = 384, 6, 4, 1500
+WHISPER_HEAD = WHISPER_WIDTH // WHISPER_HEADS
+
+
+def whisper_tiny_encoder(name: str) -> onnx.ModelProto:
+    """The encoder of Whisper tiny: 30 seconds as 3000 spectra of 80 bands."""
+    g = GraphBuilder(name, 17)
+    x = g.input("input", ["batch", 80, 2 * WHISPER_FRAMES])
+    for inputs, stride in ((80, 1), (WHISPER_WIDTH, 2)):
+        weight = g.normal(WHISPER_WIDTH, inputs, 3, std=math.sqrt(2 / (3 * inputs)))
+        attributes = {"kernel_shape": [3], "pads": [1, 1], "strides": [stride]}
+        x = g.gelu(g.op("Conv", x, weight, g.bias(WHISPER_WIDTH), **attributes))
+    x = g.op("Add", g.transpose(x, 0, 2, 1), g.normal(WHISPER_FRAMES, WHISPER_WIDTH, std=0.02))
+    for _ in range(WHISPER_LAYERS):
+        x = g.op("Add", x, _whisper_attention(g, g.layer_norm(x, WHISPER_WIDTH, 1e-5)))
+        hidden = g.linear(g.layer_norm(x, WHISPER_WIDTH, 1e-5), WHISPER_WIDTH, 4 * WHISPER_WIDTH)
+        x = g.op("Add", x, g.linear(g.gelu(hidden), 4 * WHISPER_WIDTH, WHISPER_WIDTH, gain=0.3))
+    output = g.layer_norm(x, WHISPER_WIDTH, 1e-5)
+    g.output("output", output, ["batch", WHISPER_FRAMES, WHISPER_WIDTH])
+    return g.model()
+
+
+def _whisper_attention(g: GraphBuilder, x: str) -> str:
+    def heads_of(value: str, *perm: int) -> str:
+        return g.transpose(g.reshape(value, 0, -1, WHISPER_HEADS, WHISPER_HEAD), *perm)
+
+    width = WHISPER_WIDTH
+    query = g.op("Mul", g.linear(x, width, width), g.constant(WHISPER_HEAD**-0.5))
+    keys = g.op("MatMul", x, g.normal(width, width, std=1 / math.sqrt(width)))
+    values = heads_of(g.linear(x, width, width), 0, 2, 1, 3)
+    scores = g.op("MatMul", heads_of(query, 0, 2, 1, 3), heads_of(keys, 0, 2, 3, 1))
+    context = g.op("MatMul", g.op("Softmax", scores, axis=-1), values)
+    return g.linear(g.reshape(g.transpose(context, 0, 2, 1, 3), 0, 0, width), width, width)
+
+
+@dataclass(frozen=True)
+class Llama:
+    """Sizes of a decoder with grouped queries."""
+
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    inner: int
+    vocabulary: int
+    head: int = 64
+    positions: int = 2048
+
+
+SMOLLM_135M = Llama(layers=30, width=576, heads=9, kv_heads=3, inner=1536, vocabulary=49152)
+
+
+def llama_int4(name: str, sizes: Llama, accuracy_level: int) -> onnx.ModelProto:
+    """A decoder with 4-bit weights, as onnxruntime-genai's builder writes it for CPUs."""
+    g = GraphBuilder(name, 17)
+    ids = g.input("input_ids", ["batch", "sequence"], INT64)
+    mask = g.input("attention_mask", ["batch", "total"], INT64)
+    dims: list[Dim] = ["batch", sizes.kv_heads, "past", sizes.head]
+    pasts = [
+        [g.input(f"past_key_values.{i}.{kind}", dims) for kind in ("key", "value")]
+        for i in range(sizes.layers)
+    ]
+    lengths = g.op("Sub", g.op("ReduceSum", mask, g.ints(1), keepdims=0), g.ints(1))
+    shared = [
+        g.op("Cast", lengths, to=INT32),
+        g.op("Cast", g.size(mask, 1), to=INT32),
+        *_rotary_tables(g, sizes),
+    ]
+
+    def linear(value: str, inputs: int, outputs: int) -> str:
+        return g.linear_int4(value, inputs, outputs, accuracy_level)
+
+    x = g.op("Gather", g.normal(sizes.vocabulary, sizes.width, std=0.5), ids)
+    queries, pairs = sizes.heads * sizes.head, sizes.kv_heads * sizes.head
+    presents = []
+    for past in pasts:
+        h = _rms_norm(g, x, sizes.width)
+        projected = [linear(h, sizes.width, width) for width in (queries, pairs, pairs)]
+        attended, *present = g.ops(
+            "GroupQueryAttention",
+            3,
+            *projected,
+            *past,
+            *shared,
+            domain="com.microsoft",
+            num_heads=sizes.heads,
+            kv_num_heads=sizes.kv_heads,
+            do_rotary=1,
+        )
+        presents.append(present)
+        x = g.op("Add", x, linear(attended, queries, sizes.width))
+        h = _rms_norm(g, x, sizes.width)
+        gate = linear(h, sizes.width, sizes.inner)
+        gate = g.op("Mul", gate, g.op("Sigmoid", gate))
+        hidden = g.op("Mul", gate, linear(h, sizes.width, sizes.inner))
+        x = g.op("Add", x, linear(hidden, sizes.inner, sizes.width))
+    logits = linear(_rms_norm(g, x, sizes.width), sizes.width, sizes.vocabulary)
+    g.output("logits", logits, ["batch", "sequence", sizes.vocabulary])
+    for i, present in enumerate(presents):
+        for kind, value in zip(("key", "value"), present, strict=True):
+            dims = ["batch", sizes.kv_heads, "total", sizes.head]
+            g.output(f"present.{i}.{kind}", value, dims)
+    return g.model()
+
+
+def _rotary_tables(g: GraphBuilder, sizes: Llama) -> list[str]:
+    half = sizes.head // 2
+    angles = np.outer(np.arange(sizes.positions), 10000.0 ** -(np.arange(half) / half))
+    return [g.initializer(table.astype(np.float32)) for table in (np.cos(angles), np.sin(angles))]
+
+
+def _rms_norm(g: GraphBuilder, x: str, width: int) -> str:
+    mean = g.op("ReduceMean", g.op("Pow", x, g.constant(2)), axes=[-1])
+    deviation = g.op("Sqrt", g.op("Add", mean, g.constant(1e-5)))
+    return g.op("Mul", g.near_one(width), g.op("Div", x, deviation))

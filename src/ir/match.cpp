@@ -162,9 +162,10 @@ bool Matcher::SolveNode(const Pattern::Spec& pattern, const Node& node, const Go
   }
   if (!pattern.name.empty()) match_.named_nodes_.emplace_back(pattern.name, node.id);
   if (SolveInputs(pattern, node, false, rest)) return true;
-  if (pattern.is_commutative && node.inputs.size() == 2 && SolveInputs(pattern, node, true, rest)) {
-    return true;
-  }
+  const auto op = std::find(pattern.op_types.begin(), pattern.op_types.end(), node.op_type);
+  const bool commutes =
+      static_cast<size_t>(op - pattern.op_types.begin()) >= pattern.commutative_from;
+  if (commutes && node.inputs.size() == 2 && SolveInputs(pattern, node, true, rest)) return true;
   return BackTo(mark);
 }
 

@@ -79,7 +79,7 @@ Pattern OneOf(std::vector<Pattern> alternatives);
 // A node of this operator with these inputs, at most 16. The two inputs of a commutative operator,
 // such as Add, are tried in both orders.
 Pattern Op(std::string_view op_type, std::vector<Pattern> inputs);
-// The same for any of several operators.
+// The same for any of several operators, of which some may be commutative.
 Pattern OpOf(std::vector<std::string_view> op_types, std::vector<Pattern> inputs);
 
 // Adds the operators of a pattern's nodes.

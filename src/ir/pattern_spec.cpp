@@ -1,6 +1,7 @@
 #include "ir/pattern_spec.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/schema.h"
 
@@ -93,8 +94,10 @@ Pattern Op(std::string_view op_type, std::vector<Pattern> inputs) {
 }
 Pattern OpOf(std::vector<std::string_view> op_types, std::vector<Pattern> inputs) {
   Pattern::Spec spec{.kind = Pattern::Kind::kNode};
-  spec.is_commutative =
-      inputs.size() == 2 && std::all_of(op_types.begin(), op_types.end(), IsCommutative);
+  const auto commutative =
+      std::stable_partition(op_types.begin(), op_types.end(), std::not_fn(IsCommutative));
+  spec.commutative_from =
+      inputs.size() == 2 ? static_cast<size_t>(commutative - op_types.begin()) : op_types.size();
   spec.op_types = std::move(op_types);
   spec.inputs = std::move(inputs);
   return Pattern(std::make_shared<Pattern::Spec>(std::move(spec)));

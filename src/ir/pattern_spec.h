@@ -13,11 +13,11 @@ struct Pattern::Spec {
   bool is_exact = false;  // of `scalar`
   std::vector<Pattern> alternatives;
 
-  std::vector<std::string_view> op_types;
+  std::vector<std::string_view> op_types;  // those that commute come last
   std::string_view domain;
   std::vector<Pattern> inputs;
   std::vector<std::function<bool(const Node&)>> node_conditions;
-  bool is_commutative = false;
+  size_t commutative_from = 0;  // the first of op_types whose inputs may be swapped
   bool takes_more_inputs = false;
   bool is_shared = false;
   size_t output = 0;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "ir/scalar.h"
 #include "ops/conv/weights_scale.h"
 #include "ops/fusion_cases.h"
 
@@ -682,6 +683,71 @@ TEST(AttentionFusionTest, ABlockBecomesOneNode) {
 }
 
 // --- All of them ---
+
+// --- Scalars ---
+
+TEST(ScalarFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
+  const auto chain = [](const char* first, float a, const char* second, float b) {
+    return [=](B& g, ValueId x) {
+      return g.Op(second, {g.Op(first, {x, g.Scalar(a)}), g.Scalar(b)});
+    };
+  };
+  const auto scaled_sum = [](const char* outer, float a, float b, float c) {
+    return [=](B& g, ValueId x) {
+      const ValueId product = g.Op("Mul", {g.Scalar(a), x});
+      return g.Op(outer, {g.Op("Sub", {product, g.Scalar(b)}), g.Scalar(c)});
+    };
+  };
+  const auto used_twice = [](B& g, ValueId x) {
+    const ValueId product = g.Op("Mul", {x, g.Scalar(2)});
+    g.Output(g.Op("Neg", {product}));
+    return g.Op("Mul", {product, g.Scalar(3)});
+  };
+  const auto divided_by_x = [](B& g, ValueId x) {
+    return g.Op("Mul", {g.Op("Div", {g.Scalar(2), x}), g.Scalar(3)});
+  };
+  const RuleCase cases[] = {
+      {"scale scale", true, chain("Mul", 2, "Div", 3)},
+      {"scale scale", true, chain("Div", -2, "Mul", 3)},
+      {"scale scale", false, chain("Mul", 2, "Mul", 0)},
+      {"scale scale", false, chain("Mul", 1e30F, "Mul", 1e-30F)},
+      {"scale scale", false, used_twice},
+      {"scale scale", false, divided_by_x},
+      {"shift shift", true, chain("Add", 2, "Add", 3)},
+      {"shift shift", true, chain("Add", -2, "Sub", 3)},
+      {"shift shift", false, chain("Add", 8388608, "Sub", 8388608)},  // rounds
+      {"scale shift scale", true, scaled_sum("Div", 2, 3, 4)},
+      {"scale shift scale", true, scaled_sum("Mul", 2, 3, 4)},
+      {"scale shift scale", false, scaled_sum("Mul", 2, 3, 0)},
+  };
+  CheckRules(RulesOf(ScalarFusions()), cases, InferForFusions);
+}
+
+TEST(ScalarFusionTest, ANormalizationOfPicturesIsAProductAndASum) {
+  B b;
+  const ValueId x = b.Input("x", DataType::kFloat, SymbolicShape{Dim(2), Dim(3)});
+  const ValueId unit = b.Op("Div", {x, b.Scalar(255)});
+  b.Output(b.Op("Div", {b.Op("Sub", {unit, b.Scalar(0.5)}), b.Scalar(0.25)}));
+  FusedText(*b.graph);
+  std::vector<double> constants;
+  const auto order = b.graph->TopologicalOrder();
+  ASSERT_TRUE(order);
+  for (const NodeId id : *order) {
+    const Node& node = b.graph->node(id);
+    EXPECT_EQ(node.op_type, constants.empty() ? "Mul" : "Add");
+    constants.push_back(ScalarOf(*b.graph->ConstantOf(node.inputs[1])).value());
+  }
+  EXPECT_EQ(constants, (std::vector<double>{4 / 255.0F, -2}));
+}
+
+TEST(ScalarFusionTest, IntegersStayAsTheyAre) {
+  B b;
+  const ValueId x = b.Input("x", DataType::kInt32, SymbolicShape{Dim(2)});
+  const ValueId two = b.Constant(Tensor::Of<int32_t>({}, {2}));
+  b.Output(b.Op("Mul", {b.Op("Div", {x, two}), two}));
+  const std::string text = FusedText(*b.graph);
+  EXPECT_NE(text.find("Div"), std::string::npos) << text;
+}
 
 TEST(FusionTest, NothingIsMadeThatHasNoKernel) {
   EXPECT_TRUE(MakeFusions([](auto, auto, DataType) { return false; })[0].rules().empty());

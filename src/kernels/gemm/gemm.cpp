@@ -41,8 +41,8 @@ namespace HWY_NAMESPACE {
 
 inline constexpr GemmShape kGemmShape = {kGemmLanes, kGemmMr, kGemmNr};
 
-// Elements of a C that is not sure to be in the L2 cache, and the depth of a tile that is long enough
-// for its lines to arrive.
+// Elements of a C that is not sure to be in the L2 cache, and the depth of a tile that is long
+// enough for its lines to arrive.
 inline constexpr size_t kLargeC = 64 << 10;
 inline constexpr size_t kWorthPrefetchingC = 32;
 

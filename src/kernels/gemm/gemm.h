@@ -6,9 +6,10 @@
 // A is [m, k], B is [k, n], C is [m, n]. Any size may be 0; with k == 0 the product is a matrix of
 // zeros. Nothing is skipped: 0 * infinity is NaN here as in the formula.
 //
-// A product is divided into tasks by its shape and for a number of threads. Tasks of one product write disjoint parts of C
-// and may run in any order and on any threads; the bits of C do not depend on that. They depend on
-// the sizes, the strides, whether B is packed, and the instruction set.
+// A product is divided into tasks by its shape and for a number of threads. Tasks of one product
+// write disjoint parts of C and may run in any order and on any threads; the bits of C do not
+// depend on that. They depend on the sizes, the strides, whether B is packed, and the instruction
+// set.
 //
 // No function here allocates, locks, or starts a thread; all are thread-safe. No input may overlap
 // C or the scratch memory.

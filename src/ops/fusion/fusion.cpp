@@ -60,6 +60,7 @@ std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel) {
   sets.push_back(GuardedRules({ActivationFusions(), NormalizationFusions()}, has_kernel));
   sets.push_back(GuardedRules({AttentionFusions()}, has_kernel));
   sets.push_back(GuardedRules({ConvFusions(), MatMulFusions()}, has_kernel));
+  sets.push_back(GuardedRules({ScalarFusions()}, has_kernel));
   return sets;
 }
 

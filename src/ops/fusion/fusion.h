@@ -36,6 +36,7 @@ std::vector<Fusion> NormalizationFusions();  // fuse_normalizations.cpp
 std::vector<Fusion> AttentionFusions();      // fuse_attention.cpp
 std::vector<Fusion> ConvFusions();           // fuse_conv.cpp
 std::vector<Fusion> MatMulFusions();         // fuse_matmul.cpp
+std::vector<Fusion> ScalarFusions();         // fuse_scalars.cpp
 // Of values between DequantizeLinear and QuantizeLinear.
 std::vector<Fusion> QuantizedProductFusions();  // fuse_quantized_products.cpp
 std::vector<Fusion> QuantizedElementFusions();  // fuse_quantized_elements.cpp

@@ -248,8 +248,7 @@ class WalkBack {
       args.ldc = ldc;
       args.threads = Threads();
       const size_t count = kernels::GemmTaskCount(args.sizes, packed != nullptr, args.threads);
-      context_.ForEachTaskIn(tasks, count,
-                             kernels::GemmScratchSize(args.sizes, packed != nullptr),
+      context_.ForEachTaskIn(tasks, count, kernels::GemmScratchSize(args.sizes, packed != nullptr),
                              [&](size_t task, std::byte* scratch) {
                                kernels::RunGemmTask(args, task, reinterpret_cast<float*>(scratch));
                              });
@@ -472,8 +471,8 @@ class WalkBack {
     const bool reduced[] = {true, false};
     const kernels::ReducePlan plan = *kernels::MakeReducePlan(sizes, reduced);
     context_.threads().ParallelFor(plan.units, plan.grain, [&](size_t begin, size_t end) {
-      constexpr auto kType = std::is_same_v<T, float> ? kernels::ElementType::kFloat
-                                                      : kernels::ElementType::kDouble;
+      constexpr auto kType =
+          std::is_same_v<T, float> ? kernels::ElementType::kFloat : kernels::ElementType::kDouble;
       kernels::RunReduce(plan, kernels::ReduceOp::kSum, kType, rows, sums, begin, end);
     });
   }
