@@ -83,7 +83,10 @@ DYNAMIC = ("bert_base", "minilm_l6", "gpt2")
 for source, forms in STATIC.items():
     for form in forms:
         MODELS[f"{source}_{form}"] = functools.partial(
-            quantized.static, make=MODELS[source], inputs=INPUTS.get(source, cases.PICTURE), form=form
+            quantized.static,
+            make=MODELS[source],
+            inputs=INPUTS.get(source, cases.PICTURE),
+            form=form,
         )
 for source in DYNAMIC:
     MODELS[f"{source}_int8"] = functools.partial(quantized.dynamic, make=MODELS[source])
