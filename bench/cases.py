@@ -51,42 +51,37 @@ def tokens(batch: int, sequence: int):
     return feeds
 
 
+def caches(random: np.random.Generator, layers: int, heads: int, past: int) -> Feeds:
+    """Cached keys and values of `past` tokens."""
+    return {
+        f"past_key_values.{layer}.{kind}": random.standard_normal(
+            (1, heads, past, 64), dtype=np.float32
+        )
+        for layer in range(layers)
+        for kind in ("key", "value")
+    }
+
+
 def decoder(sequence: int, past: int):
     """Inputs of GPT-2: `sequence` new tokens after `past` cached ones."""
-
-    def feeds(_: pathlib.Path, random: np.random.Generator) -> Feeds:
-        cache = {
-            f"past_key_values.{layer}.{kind}": random.standard_normal(
-                (1, 12, past, 64), dtype=np.float32
-            )
-            for layer in range(12)
-            for kind in ("key", "value")
-        }
-        return {
+    return lambda _, random: (
+        caches(random, 12, 12, past)
+        | {
             "input_ids": random.integers(0, 50257, (1, sequence)),
             "position_ids": np.arange(past, past + sequence)[None],
-        } | cache
-
-    return feeds
+        }
+    )
 
 
 def grouped_decoder(sequence: int, past: int):
     """Inputs of SmolLM 135M: `sequence` new tokens after `past` cached ones."""
-
-    def feeds(_: pathlib.Path, random: np.random.Generator) -> Feeds:
-        cache = {
-            f"past_key_values.{layer}.{kind}": random.standard_normal(
-                (1, 3, past, 64), dtype=np.float32
-            )
-            for layer in range(30)
-            for kind in ("key", "value")
-        }
-        return {
+    return lambda _, random: (
+        caches(random, 30, 3, past)
+        | {
             "input_ids": random.integers(0, 49152, (1, sequence)),
             "attention_mask": np.ones((1, past + sequence), np.int64),
-        } | cache
-
-    return feeds
+        }
+    )
 
 
 def recording(path: pathlib.Path, start: int, count: int) -> np.ndarray:

@@ -46,6 +46,10 @@ inline constexpr GemmShape kGemmShape = {kGemmLanes, kGemmMr, kGemmNr};
 inline constexpr size_t kLargeC = 64 << 10;
 inline constexpr size_t kWorthPrefetchingC = 32;
 
+// Panels that a block of A is multiplied by in place, without asking whether the run is to end: some
+// 2 ms at most.
+inline constexpr size_t kInPlacePanels = 64;
+
 // Panels of B, packed or in place; `first_panel` counts from C's first column.
 struct PanelBlock {
   const float* data;
@@ -95,10 +99,10 @@ class GemmTask {
       const GemmRange depth = GemmPart(args_.sizes.k, grid_.depth_blocks, db);
       for (GemmRange panels = {panels_.begin, 0}; panels.begin < panels_.end;
            panels.begin = panels.end) {
-        if (StopSignal::CutsCurrent()) return;
         const Source source = SourceOf(panels);
         const PanelBlock b = BlockOfB(panels, depth, source);
         for (size_t rb = 0; rb < row_blocks; ++rb) {
+          if (StopSignal::CutsCurrent()) return;
           const GemmRange part = GemmPart(rows_.size(), row_blocks, rb);
           RunBlock({rows_.begin + part.begin, rows_.begin + part.end}, depth, b,
                    source == Source::kPacked ? depth.begin : 0);
@@ -116,7 +120,7 @@ class GemmTask {
     if (args_.packed_b) return Source::kPacked;
     const size_t whole_panels = std::min(args_.sizes.n / kGemmNr, panels_.end);
     if (panels.begin < whole_panels && IsReadInPlace()) {
-      panels.end = whole_panels;
+      panels.end = std::min(whole_panels, panels.begin + kInPlacePanels);
       return Source::kInPlace;
     }
     panels.end = std::min(panels_.end, panels.begin + kGemmUnpackedPanels);

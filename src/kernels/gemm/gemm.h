@@ -38,8 +38,8 @@ void RunPackGemmBTask(const GemmMatrix& b, size_t n, size_t k, size_t task, floa
 void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed);
 
 // The number of tasks; 0 when C is empty. A task takes some 10 to 1000 microseconds; products that
-// take more than 100 have at least four for each of up to four threads, if their m and n allow it.
-// There are not many more: each task may copy parts of A and B, which others copy again.
+// take more than 100 have at least four for each of two to four threads, if their m and n allow it.
+// There are not many more, and few for one: each task may copy parts of A and B, as others do.
 size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b, size_t threads = kGemmThreads);
 // Bytes of scratch memory that every running task needs for itself, for any number of threads; a
 // multiple of 64, possibly 0.
