@@ -41,9 +41,10 @@ TEST(AlarmTest, IsCalledOnceAtItsTimeAndTheThreadGoes) {
     ++calls;
     return std::nullopt;
   });
-  WaitUntil([&] { return calls > 0 && ThreadCount() == threads_before; });
+  // Fewer if a thread of an earlier test was ending when they were counted.
+  WaitUntil([&] { return calls > 0 && ThreadCount() <= threads_before; });
   EXPECT_GE(called_at.load(), time);
-  EXPECT_EQ(ThreadCount(), threads_before);
+  EXPECT_LE(ThreadCount(), threads_before);
   EXPECT_EQ(calls, 1);
 }
 

@@ -30,7 +30,7 @@ for (const [name, greatest] of Object.entries(GREATEST_SIZES)) {
 // WB-110: the limits are those of docs/web.md, which are above the specification's 5 MB and 1.5 MB.
 test('the module is small', () => {
   const module = bytesOf('tenon.wasm');
-  assert.ok(module.length <= 7_800_000, `${module.length} bytes`);
+  assert.ok(module.length <= 7_900_000, `${module.length} bytes`);
   const params = {[constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_LGWIN]: 24};
   const compressed = brotliCompressSync(module, {params}).length;
   assert.ok(compressed <= 1_800_000, `${compressed} bytes with Brotli`);
