@@ -18,14 +18,17 @@ unsigned ElementAt(const uint8_t* packed, size_t i, size_t bits) {
   return packed[i * bits / 8] >> (i * bits % 8) & ((1u << bits) - 1);
 }
 
-// x rounded to 8 bits in each block, in double.
-std::vector<double> Rounded(const float* x, size_t k, size_t block_size) {
+// x rounded to 8, 16 or 22 bits in each block, in double.
+std::vector<double> Rounded(const float* x, size_t k, size_t block_size, NBitsParts parts) {
+  const float greatest = parts == NBitsParts::kOne   ? 127
+                         : parts == NBitsParts::kTwo ? 32767
+                                                     : 2097151;
   std::vector<double> rounded(k);
   for (size_t first = 0; first < k; first += block_size) {
     const size_t end = std::min(k, first + block_size);
     float most = 0;
     for (size_t p = first; p < end; ++p) most = std::max(most, std::abs(x[p]));
-    const float scale = most / 127, inverse = scale > 0 ? 1 / scale : 0;
+    const float scale = most / greatest, inverse = scale > 0 ? 1 / scale : 0;
     for (size_t p = first; p < end; ++p) {
       rounded[p] = double{std::nearbyint(x[p] * inverse)} * scale;
     }
@@ -33,7 +36,7 @@ std::vector<double> Rounded(const float* x, size_t k, size_t block_size) {
   return rounded;
 }
 
-void CheckCase(const PanelCase& c) {
+void CheckCase(const PanelCase& c, NBitsParts parts) {
   SCOPED_TRACE(std::to_string(c.bits) + " bits, " + std::to_string(c.m) + " x " +
                std::to_string(c.n) + " x " + std::to_string(c.k) + " in blocks of " +
                std::to_string(c.block_size));
@@ -52,12 +55,12 @@ void CheckCase(const PanelCase& c) {
   w.data = data.data();
   w.scales = scales.data();
   if (c.has_zeros) w.zero_points = zeros.data();
-  if (!HasInt8NBitsPanels(w)) return;
+  if (!HasInt8NBitsPanels(w, parts)) return;
 
-  const size_t row_memory = Int8NBitsRows::Bytes(w, c.m);
+  const size_t row_memory = Int8NBitsRows::Bytes(w, parts, c.m);
   std::vector<std::byte> memory(row_memory + NBitsPanelBytes(w) + 64, std::byte{0x5a});
   std::byte* aligned = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-  const Int8NBitsRows rows(w, c.m, aligned);
+  const Int8NBitsRows rows(w, parts, c.m, aligned);
   for (size_t i = 0; i < c.m; ++i) rows.Set(w, i, x.data() + i * c.k);
   std::vector<float> y(c.m * c.n + 1, 7.0f);
   for (size_t first = 0; first < c.n; first += kNBitsPanelColumns) {
@@ -65,7 +68,7 @@ void CheckCase(const PanelCase& c) {
   }
   EXPECT_EQ(y.back(), 7.0f);
   for (size_t i = 0; i < c.m; ++i) {
-    const std::vector<double> a = Rounded(x.data() + i * c.k, c.k, c.block_size);
+    const std::vector<double> a = Rounded(x.data() + i * c.k, c.k, c.block_size, parts);
     for (size_t j = 0; j < c.n; ++j) {
       double sum = bias[j], magnitude = 1;
       for (size_t p = 0; p < c.k; ++p) {
@@ -87,15 +90,17 @@ TEST_F(GemmNBitsTest, MatchesReference) {
   for (const size_t bits : {2, 4, 8}) {
     for (const size_t block : {16, 32, 64, 128}) {
       for (const size_t k : {1, 16, 33, 96, 300}) {
-        CheckCase({9, 37, k, bits, block, false});
-        CheckCase({3, 16, k, bits, block, true});
+        for (const NBitsParts parts : {NBitsParts::kOne, NBitsParts::kTwo, NBitsParts::kThree}) {
+          CheckCase({9, 37, k, bits, block, false}, parts);
+          CheckCase({3, 16, k, bits, block, true}, parts);
+        }
       }
     }
   }
 }
 
 TEST_F(GemmNBitsTest, DividesRowsIntoTiles) {
-  for (size_t m = 1; m <= 30; ++m) CheckCase({m, 33, 64, 4, 32, true});
+  for (size_t m = 1; m <= 30; ++m) CheckCase({m, 33, 64, 4, 32, true}, NBitsParts::kOne);
 }
 
 TEST_F(GemmNBitsTest, TellsRowsThatAreNotFinite) {
@@ -105,19 +110,37 @@ TEST_F(GemmNBitsTest, TellsRowsThatAreNotFinite) {
   const float scale = 2;
   w.data = data.data();
   w.scales = &scale;
-  if (!HasInt8NBitsPanels(w)) GTEST_SKIP() << "no dot products of bytes here";
-  for (const float special : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+  if (!HasInt8NBitsPanels(w, NBitsParts::kTwo)) GTEST_SKIP() << "no dot products of bytes here";
+  const auto check = [&](float special, NBitsParts parts) {
     std::vector<float> x(2 * 32, 1.0f);
     x[5] = special;
-    const size_t row_memory = Int8NBitsRows::Bytes(w, 2);
+    const size_t row_memory = Int8NBitsRows::Bytes(w, parts, 2);
     std::vector<std::byte> memory(row_memory + NBitsPanelBytes(w) + 64);
     std::byte* aligned = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-    const Int8NBitsRows rows(w, 2, aligned);
+    const Int8NBitsRows rows(w, parts, 2, aligned);
     for (size_t i = 0; i < 2; ++i) rows.Set(w, i, x.data() + i * 32);
     float y[2] = {};
     RunNBitsPanel(w, rows, nullptr, 0, y, 1, aligned + row_memory);
     EXPECT_FALSE(std::isfinite(y[0]));
     EXPECT_NEAR(y[1], 16 * 2 * 2 + 16 * 1 * 2, 1e-4);
+  };
+  for (const NBitsParts parts : {NBitsParts::kOne, NBitsParts::kTwo, NBitsParts::kThree}) {
+    check(std::numeric_limits<float>::infinity(), parts);
+    check(std::nanf(""), parts);
+  }
+}
+
+// The sums of a block fill 31 bits at most.
+TEST_F(GemmNBitsTest, LargeBlocksHaveOnePart) {
+  NBitsMatrix w;
+  if (!HasInt8NBitsPanels(w, NBitsParts::kOne)) GTEST_SKIP() << "no dot products of bytes here";
+  for (const NBitsParts parts : {NBitsParts::kTwo, NBitsParts::kThree}) {
+    const size_t most = parts == NBitsParts::kTwo ? 4096 : 64;
+    w.block_size = most;
+    EXPECT_TRUE(HasInt8NBitsPanels(w, parts));
+    CheckCase({2, 3, most, 4, most, true}, parts);
+    w.block_size = 2 * most;
+    EXPECT_FALSE(HasInt8NBitsPanels(w, parts));
   }
 }
 

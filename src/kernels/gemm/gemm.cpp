@@ -46,8 +46,8 @@ inline constexpr GemmShape kGemmShape = {kGemmLanes, kGemmMr, kGemmNr};
 inline constexpr size_t kLargeC = 64 << 10;
 inline constexpr size_t kWorthPrefetchingC = 32;
 
-// Panels that a block of A is multiplied by in place, without asking whether the run is to end: some
-// 2 ms at most.
+// Panels that a block of A is multiplied by in place, without asking whether the run is to end:
+// some 2 ms at most.
 inline constexpr size_t kInPlacePanels = 64;
 
 // Panels of B, packed or in place; `first_panel` counts from C's first column.

@@ -1,6 +1,7 @@
 // Products of many rows with a matrix of 2, 4 or 8 bits: the core of com.microsoft MatMulNBits-1
-// where its accuracy_level allows to round the rows to 8 bits, each block with a scale of its own.
-// For a few rows see gemv_nbits.h.
+// in integers: the rows are rounded to 8, 16 or 22 bits, each block with a scale of its own. An
+// element is then off by at most 2^-8, 2^-16 or 2^-22 of the greatest of its block; the last is as
+// exact as floats are. For a few rows see gemv_nbits.h.
 //
 // Only where the machine has int8 dot products. No function here allocates, locks, or starts a
 // thread; all are thread-safe.
@@ -13,27 +14,31 @@
 
 namespace tenon::kernels {
 
-// Whether there are such products for a matrix; nothing else below may be called otherwise.
-bool HasInt8NBitsPanels(const NBitsMatrix& w);
+// Whether there are such products for a matrix and rows of so many parts: more than one need blocks
+// whose sums fit 32 bits. Nothing else below may be called otherwise.
+bool HasInt8NBitsPanels(const NBitsMatrix& w, NBitsParts parts);
 
-// Rows rounded to 8 bits, in memory that is aligned to 64.
+// Rounded rows, in memory that is aligned to 64.
 class Int8NBitsRows {
  public:
   // A multiple of 64.
-  static size_t Bytes(const NBitsMatrix& w, size_t m);
+  static size_t Bytes(const NBitsMatrix& w, NBitsParts parts, size_t m);
 
-  Int8NBitsRows(const NBitsMatrix& w, size_t m, std::byte* memory);
+  Int8NBitsRows(const NBitsMatrix& w, NBitsParts parts, size_t m, std::byte* memory);
 
   // Rounds row i, x: [k]. A row with infinities or NaN makes products that are not finite.
   void Set(const NBitsMatrix& w, size_t i, const float* x) const;
 
+  NBitsParts parts() const { return parts_; }
   size_t count() const { return count_; }
   size_t stride() const { return stride_; }
-  // Row i: the rounded numbers plus 128, with 128 up to the end of the last block.
+  // Row i, block by block: the rounded numbers plus 128, with 128 up to the end of the last block.
+  // Of several parts these are the upper bytes, and the block's lower ones, without 128, follow.
   const uint8_t* bytes(size_t i) const { return bytes_ + i * stride_; }
   const float* scales(size_t i) const { return scales_ + i * blocks_; }  // [blocks]
 
  private:
+  NBitsParts parts_;
   size_t count_, blocks_, stride_;
   uint8_t* bytes_;
   float* scales_;

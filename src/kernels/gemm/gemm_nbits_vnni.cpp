@@ -18,7 +18,9 @@ constexpr size_t kColumns = kNBitsPanelColumns;
 size_t RoundUp64(size_t x) { return (x + 63) / 64 * 64; }
 size_t Depth(const NBitsMatrix& w) { return w.blocks() * w.block_size; }
 // An odd number of cache lines, so that the rows of a tile lie in different sets of the cache.
-size_t RowStride(const NBitsMatrix& w) { return (Depth(w) + 127) / 128 * 128 + 64; }
+size_t RowStride(const NBitsMatrix& w, NBitsParts parts) {
+  return (Depth(w) * static_cast<size_t>(parts) + 127) / 128 * 128 + 64;
+}
 
 // Unpacked weights: quads of the depth, [depth / 4][kColumns][4]; for each block and column the
 // scale, and what its sum starts from.
@@ -39,14 +41,15 @@ size_t NBitsPanelBytes(const NBitsMatrix& w) {
   return RoundUp64(kColumns * (Depth(w) + w.blocks() * (sizeof(float) + sizeof(int32_t))));
 }
 
-size_t Int8NBitsRows::Bytes(const NBitsMatrix& w, size_t m) {
-  return RoundUp64(m * (RowStride(w) + w.blocks() * sizeof(float)));
+size_t Int8NBitsRows::Bytes(const NBitsMatrix& w, NBitsParts parts, size_t m) {
+  return RoundUp64(m * (RowStride(w, parts) + w.blocks() * sizeof(float)));
 }
 
-Int8NBitsRows::Int8NBitsRows(const NBitsMatrix& w, size_t m, std::byte* memory)
-    : count_(m),
+Int8NBitsRows::Int8NBitsRows(const NBitsMatrix& w, NBitsParts parts, size_t m, std::byte* memory)
+    : parts_(parts),
+      count_(m),
       blocks_(w.blocks()),
-      stride_(RowStride(w)),
+      stride_(RowStride(w, parts)),
       bytes_(reinterpret_cast<uint8_t*>(memory)),
       scales_(reinterpret_cast<float*>(memory + m * stride_)) {}
 
@@ -182,7 +185,27 @@ void UnpackPanel(const NBitsMatrix& w, size_t first, size_t count, const Panel& 
 
 // --- Products ---
 
+// Adds the products of one part of a block.
 template <size_t kRows>
+TENON_VNNI inline __attribute__((always_inline)) void AddPart(const uint8_t* a, size_t stride,
+                                                              size_t block_size,
+                                                              const int8_t* weights,
+                                                              __m512i (&acc)[kRows][2]) {
+  for (size_t p = 0; p < block_size; p += 4, weights += 4 * kColumns, a += 4) {
+    const __m512i b0 = _mm512_loadu_si512(weights);
+    const __m512i b1 = _mm512_loadu_si512(weights + 64);
+#pragma GCC unroll 7
+    for (size_t r = 0; r < kRows; ++r) {
+      int32_t four;
+      std::memcpy(&four, a + r * stride, sizeof(four));
+      const __m512i quad = _mm512_set1_epi32(four);
+      acc[r][0] = _mm512_dpbusd_epi32(acc[r][0], quad, b0);
+      acc[r][1] = _mm512_dpbusd_epi32(acc[r][1], quad, b1);
+    }
+  }
+}
+
+template <size_t kRows, NBitsParts kParts>
 TENON_VNNI void RunTile(const uint8_t* a, size_t stride, const float* a_scales, size_t blocks,
                         size_t block_size, const Panel& panel, float* total) {
   __m512 sums[kRows][2];
@@ -198,18 +221,19 @@ TENON_VNNI void RunTile(const uint8_t* a, size_t stride, const float* a_scales, 
       acc[r][0] = low_start;
       acc[r][1] = high_start;
     }
-    for (size_t p = 0; p < block_size; p += 4, weights += 4 * kColumns, a += 4) {
-      const __m512i b0 = _mm512_loadu_si512(weights);
-      const __m512i b1 = _mm512_loadu_si512(weights + 64);
+    AddPart<kRows>(a, stride, block_size, weights, acc);
+    a += block_size;
+    for (size_t part = 1; part < static_cast<size_t>(kParts); ++part) {
+      constexpr unsigned kBits = kParts == NBitsParts::kTwo ? 8 : 7;
 #pragma GCC unroll 7
       for (size_t r = 0; r < kRows; ++r) {
-        int32_t four;
-        std::memcpy(&four, a + r * stride, sizeof(four));
-        const __m512i quad = _mm512_set1_epi32(four);
-        acc[r][0] = _mm512_dpbusd_epi32(acc[r][0], quad, b0);
-        acc[r][1] = _mm512_dpbusd_epi32(acc[r][1], quad, b1);
+        acc[r][0] = _mm512_maskz_slli_epi32(kAll32, acc[r][0], kBits);
+        acc[r][1] = _mm512_maskz_slli_epi32(kAll32, acc[r][1], kBits);
       }
+      AddPart<kRows>(a, stride, block_size, weights, acc);
+      a += block_size;
     }
+    weights += block_size * kColumns;
     const __m512 low = _mm512_loadu_ps(panel.scales + block * kColumns);
     const __m512 high = _mm512_loadu_ps(panel.scales + block * kColumns + kLanes);
 #pragma GCC unroll 7
@@ -230,28 +254,43 @@ TENON_VNNI void RunTile(const uint8_t* a, size_t stride, const float* a_scales, 
 
 #undef TENON_VNNI
 
-template <size_t... kRows>
+template <NBitsParts kParts, size_t... kRows>
 constexpr auto TileFunctions(std::index_sequence<kRows...>) {
-  return std::array{&RunTile<kRows + 1>...};
+  return std::array{&RunTile<kRows + 1, kParts>...};
 }
-constexpr auto kTiles = TileFunctions(std::make_index_sequence<kMostRows>());
+constexpr auto kRowCounts = std::make_index_sequence<kMostRows>();
+// [parts - 1][rows - 1]
+constexpr std::array kTiles = {TileFunctions<NBitsParts::kOne>(kRowCounts),
+                               TileFunctions<NBitsParts::kTwo>(kRowCounts),
+                               TileFunctions<NBitsParts::kThree>(kRowCounts)};
 
 }  // namespace
 
-bool HasInt8NBitsPanels(const NBitsMatrix& w) {
+bool HasInt8NBitsPanels(const NBitsMatrix& w, NBitsParts parts) {
+  // Sums of a block are less than 2^(7 + bits) times its elements before they are shifted.
+  const size_t shift = parts == NBitsParts::kTwo ? 8 : parts == NBitsParts::kThree ? 14 : 0;
+  if (parts != NBitsParts::kOne && w.block_size << (w.bits + 7 + shift) > size_t{1} << 31) {
+    return false;
+  }
   // The difference of 8 bits and any zero point does not fit in a byte.
   const bool has_bytes = w.float_zero_points == nullptr && (w.bits < 8 || w.zero_points == nullptr);
   return has_bytes && ActiveTarget() == Target::kAvx512 && __builtin_cpu_supports("avx512vnni");
 }
 
 void Int8NBitsRows::Set(const NBitsMatrix& w, size_t i, const float* x) const {
-  auto* const bytes = reinterpret_cast<int8_t*>(bytes_ + i * stride_);
+  uint8_t* bytes = bytes_ + i * stride_;
   for (size_t block = 0; block < blocks_; ++block) {
     const size_t first = block * w.block_size, count = std::min(w.block_size, w.k - first);
-    scales_[i * blocks_ + block] = RoundBlock(x + first, count, bytes + first);
-    if (count < w.block_size) std::memset(bytes + first + count, 0, w.block_size - count);
+    float& scale = scales_[i * blocks_ + block];
+    const auto parts = static_cast<size_t>(parts_);
+    scale = parts == 1 ? RoundBlock(x + first, count, reinterpret_cast<int8_t*>(bytes))
+                       : RoundBlockInParts(x + first, count, parts, bytes, w.block_size);
+    for (size_t part = 0; count < w.block_size && part < parts; ++part) {
+      std::memset(bytes + part * w.block_size + count, 0, w.block_size - count);
+    }
+    for (size_t p = 0; p < w.block_size; ++p) bytes[p] ^= 0x80;
+    bytes += w.block_size * parts;
   }
-  for (size_t p = 0; p < Depth(w); ++p) bytes_[i * stride_ + p] ^= 0x80;
 }
 
 void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float* bias, size_t first,
@@ -264,8 +303,9 @@ void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float*
   for (size_t tile = 0, row = 0; tile < tiles; ++tile) {
     const size_t tile_rows = (m - row + tiles - tile - 1) / (tiles - tile);
     alignas(64) float total[kMostRows * kColumns];
-    kTiles[tile_rows - 1](rows.bytes(row), rows.stride(), rows.scales(row), w.blocks(),
-                          w.block_size, panel, total);
+    const auto& functions = kTiles[static_cast<size_t>(rows.parts()) - 1];
+    functions[tile_rows - 1](rows.bytes(row), rows.stride(), rows.scales(row), w.blocks(),
+                             w.block_size, panel, total);
     for (size_t r = 0; r < tile_rows; ++r, ++row) {
       float* into = y + row * n + first;
       const float* from = total + r * kColumns;
@@ -276,7 +316,7 @@ void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float*
 
 #else
 
-bool HasInt8NBitsPanels(const NBitsMatrix&) { return false; }
+bool HasInt8NBitsPanels(const NBitsMatrix&, NBitsParts) { return false; }
 void Int8NBitsRows::Set(const NBitsMatrix&, size_t, const float*) const {}
 void RunNBitsPanel(const NBitsMatrix&, const Int8NBitsRows&, const float*, size_t, float*, size_t,
                    std::byte*) {}

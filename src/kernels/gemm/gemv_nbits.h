@@ -45,8 +45,9 @@ void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias
 
 // The same for m vectors in integers, for a matrix of 4 bits if the machine has int8 dot products:
 // the elements of a block are rounded to 8 bits, or to 22 bits, which are three parts of 8. An
-// element is then off by at most 2^-22 of the greatest of its block.
-enum class NBitsParts : size_t { kOne = 1, kThree = 3 };
+// element is then off by at most 2^-22 of the greatest of its block. Two parts, 16 bits, are
+// for many rows: gemm_nbits.h.
+enum class NBitsParts : size_t { kOne = 1, kTwo = 2, kThree = 3 };
 bool HasInt8NBitsGemm(const NBitsMatrix& w);
 // Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64; a multiple of 64.
 size_t ArrangedNBitsBytes(const NBitsMatrix& w, NBitsParts parts);

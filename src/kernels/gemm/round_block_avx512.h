@@ -1,5 +1,5 @@
-// Rounds blocks of floats to 8 bits. Included where AVX-512 is known at compile time or checked by
-// the caller.
+// Rounds blocks of floats to parts of 8 bits. Included where AVX-512 is known at compile time or
+// checked by the caller.
 #pragma once
 
 #include <immintrin.h>
@@ -56,6 +56,29 @@ TENON_AVX512 inline float RoundBlock(const float* x, size_t n, int8_t* bytes) {
         _mm512_maskz_cvtps_epi32(kAll32, _mm512_mul_ps(LoadFirst(x + i, n - i), inverse));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + i),
                      _mm512_maskz_cvtsepi32_epi8(kAll32, rounded));
+  }
+  return scale;
+}
+
+// The same in two parts, or three: first the upper bytes, then lower ones without a sign of 8 bits,
+// or twice 7. The bytes of a part are `stride` after those of the one before.
+TENON_AVX512 inline float RoundBlockInParts(const float* x, size_t n, size_t parts, uint8_t* bytes,
+                                            size_t stride) {
+  const unsigned bits = parts == 2 ? 8 : 7;
+  const size_t lower = parts - 1;
+  const float scale = ScaleOfBlock(x, n, (1 << (7 + bits * lower)) - 1);
+  const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
+  const __m512i mask = _mm512_set1_epi32((1 << bits) - 1);
+  for (size_t i = 0; i < n; i += 16) {
+    __m512i rest =
+        _mm512_maskz_cvtps_epi32(kAll32, _mm512_mul_ps(LoadFirst(x + i, n - i), inverse));
+    for (size_t part = lower; part > 0; --part) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + part * stride + i),
+                       _mm512_maskz_cvtepi32_epi8(kAll32, _mm512_and_si512(rest, mask)));
+      rest = _mm512_maskz_srai_epi32(kAll32, rest, bits);
+    }
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + i),
+                     _mm512_maskz_cvtepi32_epi8(kAll32, rest));
   }
   return scale;
 }

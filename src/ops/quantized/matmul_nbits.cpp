@@ -210,20 +210,21 @@ Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, si
 // From this number of rows of A on, unpacking the weights to bytes pays.
 constexpr size_t kLeastPanelRows = 16;
 
-// The product with rows of A that are rounded to 8 bits, for many of them.
-Status MultiplyPanels(const kernels::NBitsMatrix& w, const float* bias, KernelContext& context) {
+// The product with rows of A that are rounded to parts of 8 bits, for many of them.
+Status MultiplyPanels(const kernels::NBitsMatrix& w, kernels::NBitsParts parts, const float* bias,
+                      KernelContext& context) {
   const float* a = context.Input(kA).data<float>();
   Tensor& y = context.Output(0);
   const auto n = static_cast<size_t>(y.shape().back());
   const size_t m = static_cast<size_t>(y.size()) / n;
   const size_t tasks = CeilDiv(n, kernels::kNBitsPanelColumns);
-  const size_t row_bytes = kernels::Int8NBitsRows::Bytes(w, m);
+  const size_t row_bytes = kernels::Int8NBitsRows::Bytes(w, parts, m);
   const size_t task_bytes = kernels::NBitsPanelBytes(w);
   const size_t bytes = context.TaskScratchBytes(tasks, task_bytes);
   const auto all = CheckedAdd(row_bytes, bytes);
   auto* memory = static_cast<std::byte*>(context.Scratch(all.value_or(SIZE_MAX)));
   if (memory == nullptr) return RuntimeException("out of memory: {} bytes of scratch", bytes);
-  const kernels::Int8NBitsRows rows(w, m, memory);
+  const kernels::Int8NBitsRows rows(w, parts, m, memory);
   context.threads().ParallelFor(m, 8192 / w.k + 1, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) rows.Set(w, i, a + i * w.k);
   });
@@ -284,16 +285,24 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   }
   const auto fill_row = [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); };
   const size_t stride = w.blocks() * w.block_size;
-  // Level 4 allows rounding A to 8 bits, and level 1 nothing.
-  constexpr int64_t kFloat32Level = 1;
-  const bool rounds = attrs.accuracy_level == 4;
-  if (rounds && rows >= kLeastPanelRows && kernels::HasInt8NBitsPanels(w)) {
-    TENON_RETURN_IF_ERROR(MultiplyPanels(w, bias, context));
-  } else if (rounds && kernels::HasInt8NBitsGemm(w)) {
-    TENON_RETURN_IF_ERROR(MultiplyBytes(w, kernels::NBitsParts::kOne, bias, context));
+  // Level 4 allows rounding A to 8 bits, and level 1 nothing. 0, which is the default, lets it be
+  // as it is; 2 and 3 stand for float16 and bfloat16.
+  constexpr int64_t kUnsetLevel = 0, kFloat32Level = 1, kInt8Level = 4;
+  using Parts = kernels::NBitsParts;
+  const Parts many_parts = attrs.accuracy_level == kUnsetLevel ? Parts::kThree : Parts::kTwo;
+  const auto has_panels = [&](Parts parts, size_t least_rows) {
+    return rows >= least_rows && kernels::HasInt8NBitsPanels(w, parts);
+  };
+  if (attrs.accuracy_level == kInt8Level && has_panels(Parts::kOne, kLeastPanelRows)) {
+    TENON_RETURN_IF_ERROR(MultiplyPanels(w, Parts::kOne, bias, context));
+  } else if (attrs.accuracy_level == kInt8Level && kernels::HasInt8NBitsGemm(w)) {
+    TENON_RETURN_IF_ERROR(MultiplyBytes(w, Parts::kOne, bias, context));
+  } else if (attrs.accuracy_level != kFloat32Level &&
+             has_panels(many_parts, kMostSplitVectors + 1)) {
+    TENON_RETURN_IF_ERROR(MultiplyPanels(w, many_parts, bias, context));
   } else if (attrs.accuracy_level != kFloat32Level && rows <= kMostSplitVectors &&
              kernels::HasInt8NBitsGemm(w)) {
-    TENON_RETURN_IF_ERROR(MultiplyBytes(w, kernels::NBitsParts::kThree, bias, context));
+    TENON_RETURN_IF_ERROR(MultiplyBytes(w, Parts::kThree, bias, context));
   } else if (rows > kMostVectors) {
     return MultiplyByRows(context, n, w.k, stride, bias, fill_row);
   } else {
