@@ -575,3 +575,31 @@ def test_products_by_numbers_of_4_bits(kind: int) -> None:
         MatMulBnb4Quantizer(source, 2, 32)
     with pytest.raises(ValueError, match="expected a block size of 16, 32, 64, 128, 256, got 20"):
         MatMulBnb4Quantizer(source, 1, 20)
+
+
+# The greatest error at a level, as a share of the greatest result.
+@pytest.mark.parametrize(("level", "share"), [(0, 2e-6), (1, 2e-6), (2, 1e-4), (4, 2e-2)])
+@pytest.mark.parametrize("rows", [1, 20, 21, 128])
+@pytest.mark.parametrize(("bits", "size"), [(4, 32), (4, 64), (4, 128), (2, 32), (8, 32)])
+def test_errors_are_those_of_the_level(
+    bits: int, size: int, rows: int, level: int, share: float
+) -> None:
+    """Weights of the original package's kernel; the product in float64."""
+    k, n = 256, 48
+    numbers = np.zeros((n, k // size, size * bits // 8), np.uint8)
+    scales = np.zeros((n, k // size), np.float32)
+    zeros = np.zeros((n, -(-k // size * bits // 8)), np.uint8)
+    quantize = getattr(genuine, f"quantize_matmul_{bits}bits")
+    quantize(numbers, normal(k, n), scales, zeros, size, n, k, True)
+    x = normal(rows, k, seed=1)
+    options = {"K": k, "N": n, "bits": bits, "block_size": size, "accuracy_level": level}
+    made = model(
+        [node("MatMulNBits", "x w s", "y", domain="com.microsoft", **options)],
+        {"x": x.shape},
+        {"y": [rows, n]},
+        {"w": numbers, "s": scales},
+    )
+    weights = (unpacked(numbers, bits) - (1 << (bits - 1))) * scales[..., None].astype(np.float64)
+    expected = x.astype(np.float64) @ weights.reshape(n, k).T
+    error = np.abs(run(made, {"x": x}) - expected).max() / np.abs(expected).max()
+    assert error < share
