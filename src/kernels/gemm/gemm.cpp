@@ -50,7 +50,7 @@ inline constexpr size_t kWorthPrefetchingC = 32;
 // some 2 ms at most.
 inline constexpr size_t kInPlacePanels = 64;
 
-// Panels of B, packed or in place; `first_panel` counts from C's first column.
+// Panels of B, packed or in place.
 struct PanelBlock {
   const float* data;
   size_t panel_stride;
