@@ -4,7 +4,8 @@ They take turns in one process, with the same parameters and batch. A step is fo
 and one of fused Adam. Prints medians in milliseconds and their ratio, which is above 1 where Tenon
 is faster, and how long the first step took, which compiles, with PyTorch's caches off. With
 --memory it prints the peak memory of processes that do each alone, in MB, and with the backend
-aot_eager, which shows what PyTorch's tracing needs. Needs PyTorch (requirements-torch.txt).
+aot_eager, which shows what PyTorch's tracing needs. With --autocast all of them multiply bfloat16
+numbers. Needs PyTorch (requirements-torch.txt).
 """
 
 from __future__ import annotations
@@ -174,13 +175,17 @@ LONG_MODELS = {
 }
 
 
-def step_of(model: Any, forward: Any, x: torch.Tensor, y: torch.Tensor) -> Step:
+def step_of(
+    model: Any, forward: Any, x: torch.Tensor, y: torch.Tensor, autocasts: bool = False
+) -> Step:
     """A training step of `model`, computed by `forward`."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
 
     def step() -> None:
         optimizer.zero_grad()
-        F.cross_entropy(forward(x), y).backward()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocasts):
+            loss = F.cross_entropy(forward(x), y)
+        loss.backward()
         optimizer.step()
 
     return step
@@ -201,6 +206,7 @@ def peak_of(name: str, form: str, options: argparse.Namespace) -> str:
     """The peak memory of a process that does some steps, in MB."""
     command = [sys.executable, __file__, "--match", name, "--form", form]
     command += ["--threads", str(options.threads), "--scale", str(options.scale)]
+    command += ["--autocast"] * options.autocast
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
@@ -213,7 +219,7 @@ def print_peak(name: str, form: str, options: argparse.Namespace) -> None:
     if form != "eager":
         backend = tenon.torch.backend if form == "tenon" else form
         forward = torch.compile(model, backend=backend, dynamic=False)
-    times_of([step_of(model, forward, x, y)], 5)
+    times_of([step_of(model, forward, x, y, options.autocast)], 5)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)
 
 
@@ -225,6 +231,7 @@ def main() -> None:
     parser.add_argument("--scale", type=int, default=1, help="divides the widths of the models")
     parser.add_argument("--inductor", action="store_true", help="time PyTorch's own compiler too")
     parser.add_argument("--long", action="store_true", help="transformers of longer sequences")
+    parser.add_argument("--autocast", action="store_true", help="train in bfloat16")
     parser.add_argument("--memory", action="store_true", help="peak memory instead of times")
     parser.add_argument("--form", help=argparse.SUPPRESS)  # of a process for --memory
     options = parser.parse_args()
@@ -254,12 +261,13 @@ def main() -> None:
     for name, make in models.items():
         torch.manual_seed(0)
         model, x, y = make(options.scale)
-        steps = [step_of(model, model, x, y)]
+        steps = [step_of(model, model, x, y, options.autocast)]
         first = []
         for backend in backends.values():
             torch.compiler.reset()
             twin = copy.deepcopy(model)
-            steps.append(step_of(twin, torch.compile(twin, backend=backend, dynamic=False), x, y))
+            forward = torch.compile(twin, backend=backend, dynamic=False)
+            steps.append(step_of(twin, forward, x, y, options.autocast))
             first.append(times_of(steps[-1:], 1)[0][0])
         times_of(steps, 2)
         eager, *ours = (statistics.median(each) * 1e3 for each in times_of(steps, options.rounds))

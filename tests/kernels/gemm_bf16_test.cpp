@@ -138,6 +138,95 @@ TEST_P(Bf16GemmTest, AppliesTheEpilogue) {
   }
 }
 
+// The bfloat16 numbers next to floats.
+std::vector<uint16_t> Rounded(const std::vector<float>& floats) {
+  std::vector<uint16_t> numbers;
+  for (const float x : floats) {
+    const float rounded = ToBf16(x);
+    uint32_t bits;
+    std::memcpy(&bits, &rounded, sizeof(bits));
+    numbers.push_back(static_cast<uint16_t>(bits >> 16));
+  }
+  return numbers;
+}
+
+float FloatOf(uint16_t number) {
+  const uint32_t bits = uint32_t{number} << 16;
+  float x;
+  std::memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+
+TEST_P(Bf16GemmTest, ReadsAndWritesBfloat16) {
+  for (const GemmSizes& s : kSizes) {
+    for (int form = 0; form < 4; ++form) {
+      SCOPED_TRACE(std::to_string(s.m) + " " + std::to_string(s.n) + " " + std::to_string(s.k) +
+                   " form " + std::to_string(form));
+      Random random(s.m + s.n + s.k);
+      const Operand a(s.m, s.k, form & 1, random), b(s.k, s.n, form & 2, random);
+      const std::vector<float> row = random.Floats(s.n, -1, 1),
+                               whole = random.Floats(s.m * s.n, -1, 1);
+      const std::vector<uint16_t> a_numbers = Rounded(a.storage), b_numbers = Rounded(b.storage),
+                                  row_numbers = Rounded(row), whole_numbers = Rounded(whole);
+      const Bf16Matrix a16(a_numbers.data(), a.view.row_stride, a.view.column_stride),
+          b16(b_numbers.data(), b.view.row_stride, b.view.column_stride);
+      GemmArgs args = {.sizes = s, .alpha = 0.5f, .epilogue = {.activation = {UnaryOp::kRelu}}};
+      args.ldc = s.n;
+      std::vector<uint16_t> c(s.m * s.n, 0x7fc0);
+      const Bf16Output output = {
+          c.data(),
+          {{.data = row_numbers.data(), .column_stride = 1}, {whole_numbers.data(), s.n, 1, -2}}};
+      Aligned packed(PackedBf16GemmBSize(s.n, s.k, GetParam())),
+          rows(Bf16GemmRowsSize(s, GetParam()));
+      for (size_t i = 0; i < PackBf16GemmBTaskCount(s.n); ++i) {
+        RunPackBf16GemmBTask(b16, s.n, s.k, GetParam(), i, packed.get());
+      }
+      for (size_t i = 0; i < Bf16GemmRowsTaskCount(s); ++i) {
+        RunBf16GemmRowsTask(a16, s, GetParam(), i, rows.get());
+      }
+      for (size_t i = 0; i < Bf16GemmTaskCount(s); ++i) {
+        RunBf16GemmTask(args, GetParam(), rows.get(), packed.get(), i, &output);
+      }
+      for (size_t i = 0; i < s.m; ++i) {
+        for (size_t j = 0; j < s.n; ++j) {
+          double sum = 0, size = 0;
+          for (size_t d = 0; d < s.k; ++d) {
+            const double term = double{ToBf16(a.At(i, d))} * ToBf16(b.At(d, j));
+            sum += term;
+            size += std::abs(term);
+          }
+          const double y =
+              std::max(0.0, sum / 2 + ToBf16(row[j]) - 2 * double{ToBf16(whole[i * s.n + j])});
+          // Half a unit of the last of 8 digits.
+          ASSERT_NEAR(FloatOf(c[i * s.n + j]), y, y * 0x1p-8 + 1e-6 * size) << i << ", " << j;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Bf16GemmTest, AddendsOfBfloat16AreBroadcast) {
+  Random random(5);
+  const GemmSizes s = {35, 67, 8};
+  const Operand a(s.m, s.k, false, random), b(s.k, s.n, false, random);
+  Aligned packed(PackedBf16GemmBSize(s.n, s.k, GetParam())), rows(Bf16GemmRowsSize(s, GetParam()));
+  for (size_t i = 0; i < PackBf16GemmBTaskCount(s.n); ++i) {
+    RunPackBf16GemmBTask(b.view, s.n, s.k, GetParam(), i, packed.get());
+  }
+  for (size_t i = 0; i < Bf16GemmRowsTaskCount(s); ++i) {
+    RunBf16GemmRowsTask(a.view, s, GetParam(), i, rows.get());
+  }
+  const std::vector<uint16_t> column = Rounded(random.Floats(s.m, -1, 1));
+  GemmArgs args = {.sizes = s, .alpha = 0};
+  args.ldc = s.n;
+  std::vector<uint16_t> c(s.m * s.n);
+  const Bf16Output output = {c.data(), {{.data = column.data(), .row_stride = 1}}};
+  for (size_t i = 0; i < Bf16GemmTaskCount(s); ++i) {
+    RunBf16GemmTask(args, GetParam(), rows.get(), packed.get(), i, &output);
+  }
+  for (size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], column[i / s.n]) << i;
+}
+
 TEST_P(Bf16GemmTest, InfinitiesAreAsInTheFormula) {
   Random random(3);
   const GemmSizes s = {20, 40, 64};

@@ -6,6 +6,7 @@
 
 #include "ir/scalar.h"
 #include "ops/conv/weights_scale.h"
+#include "ops/framework/widen_narrow.h"
 #include "ops/fusion_cases.h"
 
 namespace tenon {
@@ -368,6 +369,10 @@ ValueId Matrix(B& b, std::string name, SymbolicShape shape) {
   return b.Input(std::move(name), DataType::kFloat, std::move(shape));
 }
 ValueId MatMulOf(B& b, ValueId x) { return b.Op("MatMul", {x, Matrix(b, "w", {Dim(3), Dim(4)})}); }
+ValueId CastToFloat(B& b, ValueId x) {
+  return b.Op("Cast", {x}, MakeAttributes(Attr("to", static_cast<int64_t>(DataType::kFloat))));
+}
+auto FromBfloat16() { return MakeAttributes(Attr(std::string(kFromBfloat16), int64_t{1})); }
 auto Perm(Ints perm) { return MakeAttributes(Attr("perm", std::move(perm))); }
 
 TEST(MatMulFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
@@ -429,6 +434,28 @@ TEST(MatMulFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
          const ValueId q = Matrix(b, "q", {Dim(2), Dim(3), Dim(4)});
          const ValueId k = Matrix(b, "k", {Dim(5), Dim(4), Dim(2)});
          return b.Op("MatMul", {q, b.Op("Transpose", {k}, Perm({2, 1, 0}))});
+       }},
+      {"narrow operand", true,
+       [](B& b, ValueId x) {
+         const ValueId w = b.Input("w", DataType::kBfloat16, SymbolicShape{Dim(3), Dim(4)});
+         return b.Op("MatMul", {x, CastToFloat(b, w)}, FromBfloat16());
+       }},
+      {"narrow operand", true,
+       [](B& b, ValueId x) {
+         const ValueId w = b.Input("w", DataType::kBfloat16, SymbolicShape{Dim(4), Dim(3)});
+         const ValueId wide = CastToFloat(b, w);
+         b.Output(wide);
+         return b.Op("Gemm", {x, b.Op("Transpose", {wide}, Perm({1, 0}))}, FromBfloat16());
+       }},
+      {"narrow operand", false,  // whose other operand need not be rounded
+       [](B& b, ValueId x) {
+         const ValueId w = b.Input("w", DataType::kBfloat16, SymbolicShape{Dim(3), Dim(4)});
+         return b.Op("MatMul", {x, CastToFloat(b, w)});
+       }},
+      {"narrow operand", false,
+       [](B& b, ValueId x) {
+         const ValueId w = b.Input("w", DataType::kFloat16, SymbolicShape{Dim(3), Dim(4)});
+         return b.Op("MatMul", {x, CastToFloat(b, w)}, FromBfloat16());
        }},
       {"matmul bias", true,
        [](B& b, ValueId x) {

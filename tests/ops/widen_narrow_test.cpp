@@ -3,11 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
+#include "ir/graph_builder.h"
+#include "ir/schema.h"
+#include "kernels/gemm/gemm_bf16.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {
 namespace {
+
+bool IsFast() { return kernels::IsBf16GemmFast(kernels::Bf16Parts::kOne); }
 
 Tensor Halves(const std::vector<float>& values) {
   std::vector<Float16> halves(values.begin(), values.end());
@@ -50,6 +56,60 @@ TEST(WidenNarrowTest, LeavesOwnedNodesAndOtherTypesAlone) {
   graph.node(graph.value(graph.FindValue("y")).producer).provider = -1;
   EXPECT_EQ(WidenNarrow(graph), 1u);
   EXPECT_EQ(graph.node_count(), 4u);
+}
+
+// A product of bfloat16 numbers. `casts`: as under autocast, where operands are rounded for it and
+// its result is widened again.
+struct Product {
+  GraphBuilder b;
+  ValueId x, x16, y16;
+
+  explicit Product(bool casts) {
+    const auto input = [&](const char* name) {
+      return b.Input(name, casts ? DataType::kFloat : DataType::kBfloat16,
+                     SymbolicShape{Dim(3), Dim(3)});
+    };
+    x = input("x");
+    const ValueId w = input("w");
+    x16 = casts ? Cast(x, DataType::kBfloat16) : x;
+    y16 = b.Op("MatMul", {x16, casts ? Cast(w, DataType::kBfloat16) : w});
+    b.Shaped(y16, {Dim(3), Dim(3)}, DataType::kBfloat16);
+    b.Output(casts ? b.Op("Relu", {Cast(y16, DataType::kFloat)}) : y16);
+    for (size_t i = 0; i < b.graph->node_capacity(); ++i) {
+      Node& node = b.graph->node(static_cast<NodeId>(i));
+      node.schema = FindSchema("", node.op_type, node.opset);
+    }
+  }
+
+  ValueId Cast(ValueId value, DataType type) {
+    const ValueId cast =
+        b.Op("Cast", {value}, MakeAttributes(Attr("to", static_cast<int64_t>(type))));
+    return b.Shaped(cast, {Dim(3), Dim(3)}, type);
+  }
+  const Node& node() const { return b.graph->node(b.graph->value(y16).producer); }
+};
+
+TEST(WidenNarrowTest, AProductRoundsItsOperandsItself) {
+  Product product(true);
+  EXPECT_TRUE(IsBetterWide(*product.b.graph, product.node()));
+  const NodeId id = product.node().id;
+  WidenNarrow(*product.b.graph);
+  EXPECT_EQ(product.b.graph->node_count(), 2u) << GraphText(*product.b.graph);
+  const Node& node = product.b.graph->node(id);
+  EXPECT_EQ(node.inputs[0], product.x);
+  EXPECT_EQ(node.GetInt(kFromBfloat16, 0), IsFast() ? 1 : 0);
+}
+
+TEST(WidenNarrowTest, CastsThatOthersReadStay) {
+  Product product(true);
+  product.b.Output(product.x16);
+  WidenNarrow(*product.b.graph);
+  EXPECT_EQ(product.b.graph->node_count(), 3u) << GraphText(*product.b.graph);
+}
+
+TEST(WidenNarrowTest, AProductBetweenValuesOfBfloat16StaysNarrowWhereItIsFast) {
+  const Product product(false);
+  EXPECT_EQ(IsBetterWide(*product.b.graph, product.node()), !IsFast());
 }
 
 }  // namespace

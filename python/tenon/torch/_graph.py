@@ -18,10 +18,21 @@ CONTRIB = "com.microsoft"
 TYPES = {
     torch.float32: TensorProto.FLOAT,
     torch.float64: TensorProto.DOUBLE,
+    torch.bfloat16: TensorProto.BFLOAT16,
     torch.int64: TensorProto.INT64,
     torch.int32: TensorProto.INT32,
     torch.bool: TensorProto.BOOL,
 }
+
+
+# Types of values that are computed in a wider type: only inputs and outputs of regions have them.
+# Values between operators are not rounded, as with PyTorch's own compiler.
+_WIDER = {torch.bfloat16: torch.float32}
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type in which regions compute values of a type."""
+    return _WIDER.get(dtype, dtype)
 
 
 class GraphBuilder:
@@ -50,7 +61,7 @@ class GraphBuilder:
 
     def add_output(self, value: str, shape: Sequence[int], dtype: torch.dtype) -> str:
         """Declares an output that has a value, and returns its name."""
-        name: str = self.op("Identity", value)
+        name: str = self.op("Identity", self.cast(value, wide(dtype), dtype))
         self._outputs.append(helper.make_tensor_value_info(name, TYPES[dtype], shape))
         return name
 
@@ -107,7 +118,7 @@ class GraphBuilder:
     def value(self, argument: Any, dtype: torch.dtype | None = None) -> str:
         """The value of an argument, a node or a number, in the type that is asked for."""
         if isinstance(argument, torch.fx.Node):
-            source = argument.meta["val"].dtype
+            source = wide(argument.meta["val"].dtype)
             return self.cast(self._names[argument], source, dtype or source)
         return self.constant(argument, dtype or torch.float32)
 

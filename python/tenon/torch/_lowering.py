@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ._decompositions import draws_random_numbers
-from ._graph import TYPES, GraphBuilder
+from ._graph import TYPES, GraphBuilder, wide
 
 _EMPTY = {torch.ops.aten.empty.memory_format, torch.ops.aten.empty_permuted.default}
 
@@ -78,18 +78,16 @@ def size_hint(size: Any) -> int:
 
 
 def type_of(node: Any) -> torch.dtype:
-    """The type of a node's value."""
-    dtype: torch.dtype = node.meta["val"].dtype
-    return dtype
+    """The type in which a node's value is computed."""
+    return wide(node.meta["val"].dtype)
 
 
 def result_type(node: torch.fx.Node) -> torch.dtype:
-    """The type of a node's value, or of the first of several."""
+    """The type in which a node's value, or the first of several, is computed."""
     value = node.meta["val"]
     if isinstance(value, tuple | list):
         value = next(each for each in value if each is not None)
-    dtype: torch.dtype = value.dtype
-    return dtype
+    return wide(value.dtype)
 
 
 def is_float(dtype: torch.dtype) -> bool:

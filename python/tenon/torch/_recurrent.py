@@ -211,7 +211,11 @@ def _lstm_layers(*given: Any) -> Any:
     if not _is_whole(given):
         return torch.lstm(*given)
     x, states, parameters, *settings = given
-    return _layers(torch.ops.tenon.lstm, _LSTM_ORDER, x, states, parameters, *settings)
+    result = _layers(torch.ops.tenon.lstm, _LSTM_ORDER, x, states, parameters, *settings)
+    # PyTorch's own layer computes in the type of autocast, which GRU does not.
+    if torch.is_autocast_enabled("cpu"):
+        return tuple(each.to(torch.get_autocast_dtype("cpu")) for each in result)
+    return result
 
 
 def _gru_layers(*given: Any) -> Any:

@@ -13,7 +13,7 @@ from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defin
 import tenon
 from tenon.capi.onnxruntime_pybind11_state import InvalidArgument
 
-from ._graph import GraphBuilder
+from ._graph import GraphBuilder, wide
 from ._joint import STASHED
 from ._lowering import is_empty, lower, why_not
 from ._openmp import end_idle_threads
@@ -174,7 +174,8 @@ class _Computation:
         order = _order(value)
         name = builder.add_input([value.shape[axis] for axis in order], value.dtype)
         back = sorted(range(len(order)), key=order.__getitem__)
-        builder.define(node, builder.transpose(name, back))
+        content = builder.cast(name, value.dtype, wide(value.dtype))
+        builder.define(node, builder.transpose(content, back))
         is_in_order = order == tuple(range(len(order)))
         self._inputs.append((index, name, () if is_in_order else order))
 

@@ -142,8 +142,9 @@ bool ConvBlockedBf16Worthwhile(const Conv2dShape& shape) {
 
 TENON_BF16 void RoundConvWeights(const float* packed, size_t floats, float* rounded) {
   for (size_t i = 0; i < floats; i += 2 * kChannelBlock, rounded += kChannelBlock) {
-    _mm512_storeu_si512(rounded, RoundToBf16Pairs(_mm512_loadu_ps(packed + i),
-                                                  _mm512_loadu_ps(packed + i + kChannelBlock)));
+    _mm512_storeu_si512(rounded,
+                        NextToEachOther(RoundToBf16(_mm512_loadu_ps(packed + i),
+                                                    _mm512_loadu_ps(packed + i + kChannelBlock))));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "kernels/bf16_avx512.h"
+#include "kernels/transpose_avx512.h"
 #endif
 
 namespace tenon::kernels {
@@ -43,6 +44,9 @@ size_t GroupElements(size_t k, Bf16Parts parts) {
   const size_t forms = parts == Bf16Parts::kTwo ? 3 : 1;
   return kHeaderElements + forms * Steps(k) * kTile;
 }
+
+// Panels that a task packs: some, so that it reads long pieces of B's rows, but not all.
+size_t PanelsPerTask(size_t n) { return std::clamp<size_t>(n / kPanel / 4, 1, 8); }
 
 struct Bf16Grid {
   size_t row_tasks, column_tasks;
@@ -108,100 +112,262 @@ TENON_BF16 __m512 Rest(__m512 x, __m512i first_as_float) {
   return _mm512_maskz_sub_ps(_knot_mask16(_mm512_fpclass_ps_mask(first, 0x99)), x, first);
 }
 
-// ---- A ----
+// ---- Tiles ----
 
-// The first and the second part of 32 elements of a row; false if some are not finite.
-struct RowParts {
-  __m512i first, second, finite;
+// The bfloat16 numbers of 16 lines with 32 elements of the depth each: number i of line l is in
+// half i % 2 of lane i / 2 of vector l, or after a transposition in that half of lane l of vector i
+// / 2.
+struct Lines {
+  __m512i first[16], second[16];
 };
-TENON_BF16 RowParts SplitRow(__m512 low, __m512 high) {
-  RowParts parts;
-  parts.first = RoundToBf16(low, high);
-  const __m256i low_half = _mm512_maskz_extracti64x4_epi64(0xff, parts.first, 0);
-  const __m256i high_half = _mm512_maskz_extracti64x4_epi64(0xff, parts.first, 1);
-  parts.second =
-      RoundToBf16(Rest(low, ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, low_half))),
-                  Rest(high, ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, high_half))));
-  parts.finite = _mm512_maskz_mov_epi16(_knot_mask32(NotFinite(parts.first)), parts.first);
-  return parts;
+
+// Rounds the floats of one line, or of two elements of the depth; `second` is not set if there is
+// one part.
+TENON_BF16 void Split(__m512 low, __m512 high, Bf16Parts parts, __m512i& first, __m512i& second) {
+  first = RoundToBf16(low, high);
+  if (parts == Bf16Parts::kOne) return;
+  const __m256i low_half = _mm512_maskz_extracti64x4_epi64(0xff, first, 0);
+  const __m256i high_half = _mm512_maskz_extracti64x4_epi64(0xff, first, 1);
+  second = RoundToBf16(Rest(low, ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, low_half))),
+                       Rest(high, ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, high_half))));
 }
 
-// Loads `count` <= 16 elements, `stride` apart.
-TENON_BF16 __m512 LoadElements(const float* from, size_t stride, size_t count) {
-  if (stride == 1) return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
-  alignas(64) float elements[16] = {};
-  for (size_t i = 0; i < count; ++i) std::memcpy(elements + i, from + i * stride, sizeof(float));
-  return _mm512_load_ps(elements);
+constexpr __mmask16 FirstLanes(size_t count) {
+  return static_cast<__mmask16>((1u << std::min<size_t>(count, 16)) - 1);
 }
 
-TENON_BF16 void WriteGroup(const GemmMatrix& a, size_t rows, size_t k, Bf16Parts parts,
-                           uint16_t* group) {
-  const size_t part_size = Steps(k) * kTile;
-  uint16_t* const first = group + kHeaderElements;
-  __mmask32 not_finite = 0;
-  std::memset(group, 0, GroupElements(k, parts) * sizeof(*group) * (rows < kTileRows));
-  for (size_t r = 0; r < rows; ++r) {
-    const float* from = a.data + r * a.row_stride;
-    uint16_t* to = first + r * kStep;
-    for (size_t d = 0; d < k; d += kStep, from += kStep * a.column_stride, to += kTile) {
-      const size_t low_count = std::min<size_t>(16, k - d);
-      const size_t high_count = std::min<size_t>(16, k - d - low_count);
-      const __m512 low = LoadElements(from, a.column_stride, low_count);
-      const __m512 high = LoadElements(from + 16 * a.column_stride, a.column_stride, high_count);
-      if (parts == Bf16Parts::kOne) {
-        _mm512_storeu_si512(to, RoundToBf16(low, high));
-        continue;
-      }
-      const RowParts row = SplitRow(low, high);
-      _mm512_storeu_si512(to, row.first);
-      _mm512_storeu_si512(to + part_size, row.second);
-      _mm512_storeu_si512(to + 2 * part_size, row.finite);
-      not_finite |= NotFinite(row.first);
+// 32 or fewer elements one after the other.
+TENON_BF16 void LoadLine(const Bf16Matrix& m, size_t at, size_t count, Bf16Parts parts,
+                         __m512i& first, __m512i& second) {
+  if (m.is_bf16) {
+    const auto mask = static_cast<__mmask32>((uint64_t{1} << count) - 1);
+    first = _mm512_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(m.data) + at);
+    second = _mm512_setzero_si512();
+    return;
+  }
+  const float* from = static_cast<const float*>(m.data) + at;
+  const __m512 low = _mm512_maskz_loadu_ps(FirstLanes(count), from);
+  const size_t rest = count - std::min<size_t>(count, 16);
+  const __m512 high = rest ? _mm512_maskz_loadu_ps(FirstLanes(rest), from + 16) : __m512{};
+  Split(low, high, parts, first, second);
+}
+
+// 16 or fewer elements one after the other, and those `stride` further on if `has_two`, which go
+// next to them.
+TENON_BF16 void LoadPairs(const Bf16Matrix& m, size_t at, size_t stride, bool has_two, size_t count,
+                          Bf16Parts parts, __m512i& first, __m512i& second) {
+  const __mmask16 mask = FirstLanes(count);
+  if (m.is_bf16) {
+    const uint16_t* from = static_cast<const uint16_t*>(m.data) + at;
+    const __m512i even =
+        _mm512_maskz_cvtepu16_epi32(kAllLanes, _mm256_maskz_loadu_epi16(mask, from));
+    __m512i odd = _mm512_setzero_si512();
+    if (has_two) {
+      odd = _mm512_maskz_cvtepu16_epi32(kAllLanes, _mm256_maskz_loadu_epi16(mask, from + stride));
+    }
+    first = _mm512_or_si512(even, ToHighHalves(odd));
+    second = _mm512_setzero_si512();
+    return;
+  }
+  const float* from = static_cast<const float*>(m.data) + at;
+  const __m512 even = _mm512_maskz_loadu_ps(mask, from);
+  const __m512 odd = has_two ? _mm512_maskz_loadu_ps(mask, from + stride) : __m512{};
+  Split(even, odd, parts, first, second);
+  first = NextToEachOther(first);
+  if (parts == Bf16Parts::kTwo) second = NextToEachOther(second);
+}
+
+// Elements of `m` on its way into tiles; element (line, d) is number line * line_stride + d *
+// stride.
+struct TileSource {
+  const Bf16Matrix& m;
+  size_t line_stride, stride;
+};
+
+// Copies elements that are next to each other in neither way to `copy`, [16][32].
+template <class T>
+void Gather(const TileSource& source, size_t at, size_t lines, size_t depth, T* copy) {
+  const T* from = static_cast<const T*>(source.m.data) + at;
+  for (size_t l = 0; l < lines; ++l) {
+    for (size_t d = 0; d < depth; ++d) {
+      std::memcpy(copy + l * kStep + d,
+                  static_cast<const void*>(from + l * source.line_stride + d * source.stride),
+                  sizeof(T));
     }
   }
+}
+
+// Fetches what the step after the next one reads. A processor does not foresee so many streams.
+void PrefetchAfter(const TileSource& source, size_t at, size_t pieces, size_t piece_stride,
+                   size_t step) {
+  const size_t size = source.m.is_bf16 ? sizeof(uint16_t) : sizeof(float);
+  const char* from = static_cast<const char*>(source.m.data) + (at + 2 * step) * size;
+  for (size_t i = 0; i < pieces; ++i) {
+    _mm_prefetch(from + i * piece_stride * size, _MM_HINT_T0);
+    if (source.stride == 1) _mm_prefetch(from + i * piece_stride * size + 64, _MM_HINT_T0);
+  }
+}
+
+// Loads up to 16 lines with up to 32 elements of the depth from element `at` on; all others are
+// zero. Each vector is a line's if `by_line`, else a pair of the depth's.
+TENON_BF16 void LoadLines(const TileSource& source, size_t at, size_t lines, size_t depth,
+                          bool by_line, Bf16Parts parts, Lines& to) {
+  const bool is_dense = source.stride == 1 || source.line_stride == 1;
+  alignas(64) float copy[kTileRows * kStep];
+  if (!is_dense) {
+    Bf16Matrix gathered = source.m;
+    gathered.data = copy;
+    source.m.is_bf16 ? Gather(source, at, lines, depth, reinterpret_cast<uint16_t*>(copy))
+                     : Gather(source, at, lines, depth, copy);
+    return LoadLines({gathered, kStep, 1}, 0, lines, depth, by_line, parts, to);
+  }
+  const bool is_by_line = source.stride == 1;
+  PrefetchAfter(source, at, is_by_line ? lines : depth,
+                is_by_line ? source.line_stride : source.stride, kStep * source.stride);
+  for (size_t i = 0; i < 16; ++i) {
+    to.first[i] = to.second[i] = _mm512_setzero_si512();
+    if (is_by_line ? i >= lines : 2 * i >= depth) continue;
+    if (is_by_line) {
+      LoadLine(source.m, at + i * source.line_stride, depth, parts, to.first[i], to.second[i]);
+    } else {
+      LoadPairs(source.m, at + 2 * i * source.stride, source.stride, 2 * i + 1 < depth, lines,
+                parts, to.first[i], to.second[i]);
+    }
+  }
+  if (is_by_line == by_line) return;
+  TransposeLanes(to.first);
+  if (parts == Bf16Parts::kTwo) TransposeLanes(to.second);
+}
+
+TENON_BF16 void WriteGroup(const Bf16Matrix& a, size_t row, size_t rows, size_t k, Bf16Parts parts,
+                           uint16_t* group) {
+  const size_t part_size = Steps(k) * kTile;
+  uint16_t* to = group + kHeaderElements;
+  __mmask32 not_finite = 0;
+  Lines lines;
+  for (size_t d = 0; d < k; d += kStep, to += kTile) {
+    LoadLines({a, a.row_stride, a.column_stride}, row * a.row_stride + d * a.column_stride, rows,
+              std::min(kStep, k - d), true, parts, lines);
+    for (size_t r = 0; r < kTileRows; ++r) {
+      const __m512i first = lines.first[r];
+      _mm512_storeu_si512(to + r * kStep, first);
+      if (parts == Bf16Parts::kOne) continue;
+      const __mmask32 odd = NotFinite(first);
+      _mm512_storeu_si512(to + r * kStep + part_size, lines.second[r]);
+      _mm512_storeu_si512(to + r * kStep + 2 * part_size,
+                          _mm512_maskz_mov_epi16(_knot_mask32(odd), first));
+      not_finite |= odd;
+    }
+  }
+  std::memset(group, 0, kHeaderElements * sizeof(*group));
   group[0] = not_finite == 0;
 }
 
-// ---- B ----
+// Columns [16 half, 16 half + 16) of B from depth d on.
+TENON_BF16 void PackTile(const Bf16Matrix& b, size_t half, size_t d, size_t n, size_t k,
+                         Bf16Parts parts, uint16_t* packed) {
+  const size_t part_size = Steps(k) * 2 * kTile;
+  const size_t column = std::min(n, half * 16);
+  Lines lines;
+  LoadLines({b, b.column_stride, b.row_stride}, column * b.column_stride + d * b.row_stride,
+            std::min<size_t>(16, n - column), std::min(kStep, k - d), false, parts, lines);
+  uint16_t* to = packed + half / 2 * PanelElements(k, parts) + d / kStep * 2 * kTile;
+  for (size_t pair = 0; pair < 16; ++pair) {
+    uint16_t* line = to + 2 * pair * kPanel + half % 2 * kLine;
+    _mm512_storeu_si512(line, lines.first[pair]);
+    if (parts == Bf16Parts::kTwo) _mm512_storeu_si512(line + part_size, lines.second[pair]);
+  }
+}
 
-// Copies up to 32 x 32 elements of B to `block`, whose other elements are zero.
-void CopyToBlock(const GemmMatrix& b, size_t depth, size_t columns, float (&block)[kStep][kPanel]) {
-  if (depth < kStep || columns < kPanel) std::memset(block, 0, sizeof(block));
-  if (b.column_stride == 1) {
-    for (size_t i = 0; i < depth; ++i) {
-      std::memcpy(block[i], static_cast<const void*>(b.data + i * b.row_stride),
-                  columns * sizeof(float));
+// Reads B in the order in which it lies in memory, as far as that goes.
+void PackPanels(const Bf16Matrix& b, GemmRange panels, size_t n, size_t k, Bf16Parts parts,
+                uint16_t* packed) {
+  const size_t begin = 2 * panels.begin, end = 2 * panels.end;
+  if (b.row_stride == 1) {
+    for (size_t half = begin; half < end; ++half) {
+      for (size_t d = 0; d < k; d += kStep) PackTile(b, half, d, n, k, parts, packed);
     }
     return;
   }
-  for (size_t j = 0; j < columns; ++j) {
-    const float* column = b.data + j * b.column_stride;
-    for (size_t i = 0; i < depth; ++i) {
-      std::memcpy(&block[i][j], static_cast<const void*>(column + i * b.row_stride), sizeof(float));
+  for (size_t d = 0; d < k; d += kStep) {
+    for (size_t half = begin; half < end; ++half) PackTile(b, half, d, n, k, parts, packed);
+  }
+}
+
+// ---- C ----
+
+// The most sums that are stored at once.
+constexpr size_t kMostSums = 2 * kTileRows * kPanel;
+
+// Adds the addend's elements from (row, column) on to rows x columns `sums`, `ld` apart.
+TENON_BF16 void Add(const Bf16Addend& addend, size_t row, size_t column, size_t rows,
+                    size_t columns, float* sums, size_t ld) {
+  const __m512 scale = _mm512_set1_ps(addend.scale);
+  for (size_t i = 0; i < rows; ++i) {
+    const uint16_t* from =
+        addend.data + (row + i) * addend.row_stride + column * addend.column_stride;
+    for (size_t j = 0; j < columns; j += 16) {
+      const __mmask16 mask = FirstLanes(columns - j);
+      const __m256i numbers = addend.column_stride == 1
+                                  ? _mm256_maskz_loadu_epi16(mask, from + j)
+                                  : _mm256_set1_epi16(static_cast<int16_t>(*from));
+      const __m512 floats =
+          _mm512_castsi512_ps(ToHighHalves(_mm512_maskz_cvtepu16_epi32(kAllLanes, numbers)));
+      float* to = sums + i * ld + j;
+      const __m512 before = _mm512_maskz_loadu_ps(mask, to);
+      _mm512_mask_storeu_ps(to, mask, _mm512_fmadd_ps(floats, scale, before));
     }
   }
 }
 
-TENON_BF16 void PackPanel(const GemmMatrix& b, size_t columns, size_t k, Bf16Parts parts,
-                          uint16_t* out) {
-  const size_t part_size = Steps(k) * 2 * kTile;
-  alignas(64) float block[kStep][kPanel];
-  for (size_t d = 0; d < k; d += kStep, out += 2 * kTile) {
-    const GemmMatrix corner = {b.data + d * b.row_stride, b.row_stride, b.column_stride};
-    CopyToBlock(corner, std::min(kStep, k - d), columns, block);
-    for (size_t half = 0; half < 2; ++half) {
-      for (size_t i = 0; i < kStep; i += 2) {
-        uint16_t* to = out + i * kPanel + half * kLine;
-        const __m512 even = _mm512_load_ps(block[i] + 16 * half);
-        const __m512 odd = _mm512_load_ps(block[i + 1] + 16 * half);
-        const __m512i first = RoundToBf16Pairs(even, odd);
-        _mm512_storeu_si512(to, first);
-        if (parts == Bf16Parts::kOne) continue;
-        const __m512i odd_bits = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000u));
-        _mm512_storeu_si512(to + part_size,
-                            RoundToBf16Pairs(Rest(even, ToHighHalves(first)),
-                                             Rest(odd, _mm512_and_si512(first, odd_bits))));
-      }
+// Elements of a C that is not sure to be in the L2 cache.
+constexpr size_t kLargeC = 64 << 10;
+
+// Fetches the lines of C that will be written, while the sums are computed.
+void PrefetchC(const GemmArgs& args, const Bf16Output* output, size_t row, size_t column,
+               size_t rows, size_t columns) {
+  if (args.sizes.m * args.sizes.n < kLargeC) return;
+  const size_t size = output ? sizeof(uint16_t) : sizeof(float);
+  const char* c =
+      output ? reinterpret_cast<const char*>(output->c) : reinterpret_cast<const char*>(args.c);
+  for (size_t i = 0; i < rows; ++i) {
+    const char* line = c + ((row + i) * args.ldc + column) * size;
+    for (size_t byte = 0; byte < columns * size; byte += 64) __builtin_prefetch(line + byte, 1);
+  }
+}
+
+// As StoreGemmSums, with sums that may be overwritten.
+TENON_BF16 void StoreSums(const GemmArgs& args, const Bf16Output* output,
+                          const Activation& activation, size_t row, size_t column, size_t rows,
+                          size_t columns, float* sums, size_t ld) {
+  if (output == nullptr) {
+    return StoreGemmSums(args, activation, row, column, rows, columns, sums, ld);
+  }
+  alignas(64) float floats[kMostSums], addends[kMostSums];
+  GemmArgs own;
+  own.sizes = args.sizes;
+  own.alpha = args.alpha;
+  own.c = floats;
+  own.ldc = ld;
+  own.epilogue.activation = args.epilogue.activation;
+  for (const Bf16Addend& addend : output->addends) {
+    if (addend.data == nullptr) continue;
+    if (own.epilogue.residual == nullptr) std::memset(addends, 0, rows * ld * sizeof(float));
+    own.epilogue.residual = addends;
+    own.epilogue.ldr = ld;
+    Add(addend, row, column, rows, columns, addends, ld);
+  }
+  StoreGemmSums(own, activation, 0, 0, rows, columns, sums, ld);
+  for (size_t i = 0; i < rows; ++i) {
+    uint16_t* to = output->c + (row + i) * args.ldc + column;
+    for (size_t j = 0; j < columns; j += 32) {
+      const size_t count = std::min<size_t>(32, columns - j);
+      const float* from = floats + i * ld + j;
+      const __m512 low = _mm512_maskz_loadu_ps(FirstLanes(count), from);
+      const __m512 high =
+          count > 16 ? _mm512_maskz_loadu_ps(FirstLanes(count - 16), from + 16) : __m512{};
+      const auto mask = static_cast<__mmask32>((uint64_t{1} << count) - 1);
+      _mm512_mask_storeu_epi16(to + j, mask, RoundToBf16(low, high));
     }
   }
 }
@@ -385,8 +551,8 @@ class TileScope {
 
 // Columns of a product of at most kRows rows, of one part each. a: the first group's rows.
 template <size_t kRows>
-void MultiplyFewRows(const GemmArgs& args, const Activation& activation, const uint16_t* a,
-                     const uint16_t* packed_b, GemmRange panels) {
+void MultiplyFewRows(const GemmArgs& args, const Bf16Output* output, const Activation& activation,
+                     const uint16_t* a, const uint16_t* packed_b, GemmRange panels) {
   // A cache gives several streams faster than one, memory does not.
   constexpr size_t kPanels = 4 / kRows, kElementsInCache = 512 << 10;
   const auto [m, n, k] = args.sizes;
@@ -399,8 +565,8 @@ void MultiplyFewRows(const GemmArgs& args, const Activation& activation, const u
     count == 1 ? SumFewRows<kRows, 1>(a, b, panel_elements, Steps(k), sums)
                : SumFewRows<kRows, kPanels>(a, b, panel_elements, Steps(k), sums);
     const size_t column = p * kPanel;
-    StoreGemmSums(args, activation, 0, column, m, std::min(count * kPanel, n - column), sums,
-                  count * kPanel);
+    StoreSums(args, output, activation, 0, column, m, std::min(count * kPanel, n - column), sums,
+              count * kPanel);
     p += count;
   }
 }
@@ -411,42 +577,40 @@ bool IsBf16GemmFast(Bf16Parts parts) {
   return HasDotProducts() && (parts == Bf16Parts::kOne || HasTiles());
 }
 
-void RunPackBf16GemmBTask(const GemmMatrix& b, size_t n, size_t k, Bf16Parts parts, size_t task,
+void RunPackBf16GemmBTask(const Bf16Matrix& b, size_t n, size_t k, Bf16Parts parts, size_t task,
                           void* packed) {
-  const size_t column = task * kPanel;
-  const GemmMatrix corner = {b.data + column * b.column_stride, b.row_stride, b.column_stride};
-  PackPanel(corner, std::min(kPanel, n - column), k, parts,
-            static_cast<uint16_t*>(packed) + task * PanelElements(k, parts));
+  const size_t first = task * PanelsPerTask(n);
+  PackPanels(b, {first, std::min(first + PanelsPerTask(n), DivideUp(n, kPanel))}, n, k, parts,
+             static_cast<uint16_t*>(packed));
 }
 
-void RunBf16GemmRowsTask(const GemmMatrix& a, const GemmSizes& sizes, Bf16Parts parts, size_t task,
+void RunBf16GemmRowsTask(const Bf16Matrix& a, const GemmSizes& sizes, Bf16Parts parts, size_t task,
                          void* rows) {
   const size_t group_size = GroupElements(sizes.k, parts);
   const size_t end = std::min(Groups(sizes.m), (task + 1) * kGroupsPerRowsTask);
   for (size_t group = task * kGroupsPerRowsTask; group < end; ++group) {
     const size_t row = group * kTileRows;
-    const GemmMatrix corner = {a.data + row * a.row_stride, a.row_stride, a.column_stride};
-    WriteGroup(corner, std::min(kTileRows, sizes.m - row), sizes.k, parts,
+    WriteGroup(a, row, std::min(kTileRows, sizes.m - row), sizes.k, parts,
                static_cast<uint16_t*>(rows) + group * group_size);
   }
 }
 
 void RunBf16GemmTask(const GemmArgs& args, Bf16Parts parts, const void* rows, const void* packed_b,
-                     size_t task) {
+                     size_t task, const Bf16Output* output) {
   const auto [m, n, k] = args.sizes;
   const Bf16Grid grid = GridOf(args.sizes);
   const GemmRange groups = GemmPart(Groups(m), grid.row_tasks, task % grid.row_tasks);
   const GemmRange panels = GemmPart(DivideUp(n, kPanel), grid.column_tasks, task / grid.row_tasks);
   const Activation activation(args.epilogue.activation);
   const TileScope tiles;
-  if (!tiles.has() && m <= kFewRows) {
+  if (!tiles.has() && parts == Bf16Parts::kOne && m <= kFewRows) {
     const auto* a = static_cast<const uint16_t*>(rows) + kHeaderElements;
     const auto* b = static_cast<const uint16_t*>(packed_b);
-    if (m == 1) return MultiplyFewRows<1>(args, activation, a, b, panels);
-    if (m == 2) return MultiplyFewRows<2>(args, activation, a, b, panels);
-    return MultiplyFewRows<kFewRows>(args, activation, a, b, panels);
+    if (m == 1) return MultiplyFewRows<1>(args, output, activation, a, b, panels);
+    if (m == 2) return MultiplyFewRows<2>(args, output, activation, a, b, panels);
+    return MultiplyFewRows<kFewRows>(args, output, activation, a, b, panels);
   }
-  alignas(64) float sums[2 * kTileRows * kPanel];
+  alignas(64) float sums[kMostSums];
   const size_t group_size = GroupElements(k, parts);
   for (size_t p = panels.begin; p < panels.end && !StopSignal::CutsCurrent(); ++p) {
     const auto* b = static_cast<const uint16_t*>(packed_b) + p * PanelElements(k, parts);
@@ -456,9 +620,10 @@ void RunBf16GemmTask(const GemmArgs& args, Bf16Parts parts, const void* rows, co
       const size_t count = std::min<size_t>(2, groups.end - g);
       const size_t row = g * kTileRows;
       const size_t used = std::min(count * kTileRows, m - row);
+      const size_t columns = std::min(kPanel, n - column);
+      PrefetchC(args, output, row, column, used, columns);
       tiles.Sum(PassesOf(a, a + (count - 1) * group_size, b, k, parts), used, Steps(k), sums);
-      StoreGemmSums(args, activation, row, column, used, std::min(kPanel, n - column), sums,
-                    kPanel);
+      StoreSums(args, output, activation, row, column, used, columns, sums, kPanel);
     }
   }
 }
@@ -466,9 +631,10 @@ void RunBf16GemmTask(const GemmArgs& args, Bf16Parts parts, const void* rows, co
 #else
 
 bool IsBf16GemmFast(Bf16Parts) { return false; }
-void RunPackBf16GemmBTask(const GemmMatrix&, size_t, size_t, Bf16Parts, size_t, void*) {}
-void RunBf16GemmRowsTask(const GemmMatrix&, const GemmSizes&, Bf16Parts, size_t, void*) {}
-void RunBf16GemmTask(const GemmArgs&, Bf16Parts, const void*, const void*, size_t) {}
+void RunPackBf16GemmBTask(const Bf16Matrix&, size_t, size_t, Bf16Parts, size_t, void*) {}
+void RunBf16GemmRowsTask(const Bf16Matrix&, const GemmSizes&, Bf16Parts, size_t, void*) {}
+void RunBf16GemmTask(const GemmArgs&, Bf16Parts, const void*, const void*, size_t,
+                     const Bf16Output*) {}
 
 #endif
 
@@ -476,7 +642,7 @@ size_t PackedBf16GemmBSize(size_t n, size_t k, Bf16Parts parts) {
   return DivideUp(n, kPanel) * PanelElements(k, parts) * sizeof(uint16_t);
 }
 
-size_t PackBf16GemmBTaskCount(size_t n) { return DivideUp(n, kPanel); }
+size_t PackBf16GemmBTaskCount(size_t n) { return DivideUp(n, kPanel * PanelsPerTask(n)); }
 
 size_t Bf16GemmRowsSize(const GemmSizes& sizes, Bf16Parts parts) {
   return Groups(sizes.m) * GroupElements(sizes.k, parts) * sizeof(uint16_t);

@@ -8,6 +8,7 @@
 
 #if defined(__x86_64__)
 #include "kernels/gemm/round_block_avx512.h"
+#include "kernels/transpose_avx512.h"
 #endif
 
 namespace tenon::kernels {
@@ -104,35 +105,6 @@ TENON_VNNI __m512i ZeroPointsOf(const NBitsMatrix& w, size_t row, size_t first) 
   return _mm512_load_si512(zeros);
 }
 
-// Transposes a matrix of 16 x 16 numbers of 32 bits.
-TENON_VNNI void Transpose(__m512i (&rows)[16]) {
-  __m512i pairs[16];
-#pragma GCC unroll 16
-  for (size_t i = 0; i < 16; i += 2) {
-    pairs[i] = _mm512_maskz_unpacklo_epi32(kAll32, rows[i], rows[i + 1]);
-    pairs[i + 1] = _mm512_maskz_unpackhi_epi32(kAll32, rows[i], rows[i + 1]);
-  }
-  __m512i fours[16];  // column 4 l + j % 4 of rows j / 4 * 4 on, in the 128 bits l
-#pragma GCC unroll 16
-  for (size_t i = 0; i < 16; i += 4) {
-    fours[i] = _mm512_maskz_unpacklo_epi64(kAll64, pairs[i], pairs[i + 2]);
-    fours[i + 1] = _mm512_maskz_unpackhi_epi64(kAll64, pairs[i], pairs[i + 2]);
-    fours[i + 2] = _mm512_maskz_unpacklo_epi64(kAll64, pairs[i + 1], pairs[i + 3]);
-    fours[i + 3] = _mm512_maskz_unpackhi_epi64(kAll64, pairs[i + 1], pairs[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (size_t j = 0; j < 4; ++j) {
-    const __m512i low01 = _mm512_maskz_shuffle_i32x4(kAll32, fours[j], fours[4 + j], 0x44);
-    const __m512i high01 = _mm512_maskz_shuffle_i32x4(kAll32, fours[j], fours[4 + j], 0xee);
-    const __m512i low23 = _mm512_maskz_shuffle_i32x4(kAll32, fours[8 + j], fours[12 + j], 0x44);
-    const __m512i high23 = _mm512_maskz_shuffle_i32x4(kAll32, fours[8 + j], fours[12 + j], 0xee);
-    rows[j] = _mm512_maskz_shuffle_i32x4(kAll32, low01, low23, 0x88);
-    rows[4 + j] = _mm512_maskz_shuffle_i32x4(kAll32, low01, low23, 0xdd);
-    rows[8 + j] = _mm512_maskz_shuffle_i32x4(kAll32, high01, high23, 0x88);
-    rows[12 + j] = _mm512_maskz_shuffle_i32x4(kAll32, high01, high23, 0xdd);
-  }
-}
-
 // Fills `kLanes` columns of a panel from column `into` on with rows [first, first + count) of w.
 template <size_t kBits>
 TENON_VNNI void UnpackColumns(const NBitsMatrix& w, size_t first, size_t count, size_t into,
@@ -149,7 +121,7 @@ TENON_VNNI void UnpackColumns(const NBitsMatrix& w, size_t first, size_t count, 
       const uint8_t* at = w.data + (first + j) * row_bytes + p * kBits / 8;
       quads[j] = _mm512_sub_epi8(LoadElements<kBits>(at, present), ZeroPointsOf(w, first + j, p));
     }
-    Transpose(quads);
+    TransposeLanes(quads);
     for (size_t q = 0; q < kQuads && q * 4 < present; ++q) {
       _mm512_storeu_si512(panel.weights + ((p / 4 + q) * kColumns + into) * 4, quads[q]);
       sums = _mm512_dpbusd_epi32(sums, offset, quads[q]);

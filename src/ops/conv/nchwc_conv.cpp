@@ -57,9 +57,11 @@ namespace {
 
 struct NchwcConvAttrs : ConvAttrs {
   std::vector<float> weights_scale;  // see ops/conv/weights_scale.h
+  bool from_bfloat16 = false;        // see ops/framework/widen_narrow.h
   static constexpr auto Fields() {
     return std::tuple_cat(ConvAttrs::Fields(),
-                          std::tuple(Field("weights_scale", &NchwcConvAttrs::weights_scale)));
+                          std::tuple(Field("weights_scale", &NchwcConvAttrs::weights_scale),
+                                     Field("from_bfloat16", &NchwcConvAttrs::from_bfloat16)));
   }
 };
 
@@ -113,7 +115,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     typical_shape_ = *shape;
     if (method_ == NchwcMethod::kWinograd) tile_ = kernels::ChooseWinogradTile(*shape);
     is_rounded_ = method_ == NchwcMethod::kDirect &&
-                  info.weights().precision == MatmulPrecision::kMedium &&
+                  (attrs_.from_bfloat16 || info.weights().precision == MatmulPrecision::kMedium) &&
                   kernels::ConvBlockedBf16Worthwhile(*shape);
     packed_.Keep(*weights, Form(), info.weights());
     info.ReleaseConstant(1);

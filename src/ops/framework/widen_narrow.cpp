@@ -1,12 +1,15 @@
 #include "ops/framework/widen_narrow.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include "ir/graph.h"
 #include "ir/schema.h"
+#include "kernels/gemm/gemm_bf16.h"
 #include "ops/framework/narrow_types.h"
+#include "ops/framework/registry.h"
 
 namespace tenon {
 namespace {
@@ -58,6 +61,41 @@ DataType AttentionType(const Graph& graph, const Node& node) {
   return DataType::kFloat;
 }
 
+bool HasBfloat16Input(const Graph& graph, const Node& node) {
+  return node.has_input(0) && graph.value(node.inputs[0]).type.element_type == DataType::kBfloat16;
+}
+
+// The operators whose products may be of bfloat16 numbers.
+bool IsMatrixProduct(const Node& node) {
+  constexpr std::string_view kProducts[] = {
+      "MatMul", "Gemm", "FusedMatMul", "FusedGemm", "TransposeMatMul", "FusedMatMulActivation"};
+  return std::find(std::begin(kProducts), std::end(kProducts), node.op_type) != std::end(kProducts);
+}
+
+bool IsCast(const Node& node) { return node.op_type == "Cast" && node.domain.empty(); }
+
+// Whether a cast from or to float32, which the wide form of its neighbours can leave out.
+bool IsFloatCast(const Graph& graph, const Node& node) {
+  constexpr auto kFloat = DataType::kFloat;
+  return IsCast(node) && (graph.value(node.inputs[0]).type.element_type == kFloat ||
+                          graph.value(node.outputs[0]).type.element_type == kFloat);
+}
+
+// Whether something that makes or reads the node's values has no kernel for their narrow types, or
+// casts them from or to float32.
+bool HasWideNeighbour(const Graph& graph, const Node& node) {
+  const auto is_wide = [&](NodeId id) {
+    if (id == NodeId::kNone) return false;
+    const Node& other = graph.node(id);
+    return IsFloatCast(graph, other) || FindOpRow(graph, other) == nullptr;
+  };
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.has_input(i) && is_wide(graph.value(node.inputs[i]).producer)) return true;
+  }
+  const std::vector<NodeId>& readers = graph.value(node.outputs[0]).consumers;
+  return std::any_of(readers.begin(), readers.end(), is_wide);
+}
+
 bool IsNarrow(const ValueType& type) {
   return type.is_tensor() && WideTypeOf(type.element_type) != type.element_type;
 }
@@ -70,13 +108,22 @@ class NarrowWidening {
 
   bool Widen(NodeId id) {
     Node& node = graph_.node(id);
+    if (IsCast(node)) return SkipRounding(node);
     const bool is_mixed = HasMixedTypes(graph_, node);
     if (node.provider >= 0 || !(is_mixed || Touches(node))) return false;
     const DataType common = is_mixed ? AttentionType(graph_, node) : DataType::kUndefined;
+    const bool is_product =
+        (IsMatrixProduct(node) || node.op_type == "Conv") && HasBfloat16Input(graph_, node);
+    if (is_product && kernels::IsBf16GemmFast(kernels::Bf16Parts::kOne)) {
+      node.SetAttribute(std::string(kFromBfloat16), int64_t{1});
+    }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.has_input(i) || (is_mixed && i > kPastValue)) continue;
       const DataType wide = TypeFor(graph_.value(node.inputs[i]).type, common);
-      if (wide != DataType::kUndefined) graph_.SetInput(id, i, WideOf(node.inputs[i], wide, node));
+      if (wide == DataType::kUndefined) continue;
+      const ValueId rounded = is_product ? BeforeRounding(node.inputs[i]) : ValueId::kNone;
+      graph_.SetInput(id, i,
+                      rounded != ValueId::kNone ? rounded : WideOf(node.inputs[i], wide, node));
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (!node.has_output(i)) continue;
@@ -84,6 +131,19 @@ class NarrowWidening {
       if (wide != DataType::kUndefined) Narrow(id, i, wide);
     }
     return true;
+  }
+
+  // Removes casts that nothing reads any more.
+  void RemoveSpareCasts() {
+    while (!spare_.empty()) {
+      const NodeId id = spare_.back();
+      spare_.pop_back();
+      const Node* cast = graph_.FindNode(id);
+      if (cast == nullptr || !graph_.IsUnused(cast->outputs[0])) continue;
+      const NodeId before = graph_.value(cast->inputs[0]).producer;
+      if (before != NodeId::kNone && IsCast(graph_.node(before))) spare_.push_back(before);
+      graph_.RemoveNode(id);
+    }
   }
 
  private:
@@ -127,6 +187,7 @@ class NarrowWidening {
     // Keeps infinity if the target has it.
     if (!is_common) spec.attributes.emplace_back("saturate", int64_t{0});
     Node& cast = graph_.AddNode(std::move(spec));
+    spare_.push_back(cast.id);
     cast.schema = FindSchema("", "Cast", cast.opset);
   }
 
@@ -140,6 +201,27 @@ class NarrowWidening {
     return wide;
   }
 
+  // Lets the readers of a cast of a value whose wide form is known read that.
+  bool SkipRounding(const Node& cast) {
+    const ValueId to = cast.outputs[0];
+    const auto known = wide_.find({cast.inputs[0], graph_.value(to).type.element_type});
+    if (known == wide_.end()) return false;
+    graph_.ReplaceUses(to, known->second);
+    spare_.push_back(cast.id);
+    return true;
+  }
+
+  // The float32 numbers that were rounded to this value; kNone if it has another origin. A product
+  // of bfloat16 numbers rounds them itself.
+  ValueId BeforeRounding(ValueId narrow) {
+    const NodeId producer = graph_.value(narrow).producer;
+    if (producer == NodeId::kNone || !IsCast(graph_.node(producer))) return ValueId::kNone;
+    const ValueId source = graph_.node(producer).inputs[0];
+    if (graph_.value(source).type.element_type != DataType::kFloat) return ValueId::kNone;
+    spare_.push_back(producer);
+    return source;
+  }
+
   // Computes output `i` in the type `type` and casts it to the former value.
   void Narrow(NodeId id, size_t i, DataType type) {
     const ValueId narrow = graph_.node(id).outputs[i];
@@ -151,12 +233,16 @@ class NarrowWidening {
 
   Graph& graph_;
   std::map<std::pair<ValueId, DataType>, ValueId> wide_;
+  std::vector<NodeId> spare_;  // casts that may have lost their readers
 };
 
 }  // namespace
 
 bool IsBetterWide(const Graph& graph, const Node& node) {
   if (HasMixedTypes(graph, node)) return true;
+  if (IsMatrixProduct(node) && HasBfloat16Input(graph, node)) {
+    return !kernels::IsBf16GemmFast(kernels::Bf16Parts::kOne) || HasWideNeighbour(graph, node);
+  }
   return node.op_type == "Where" && node.domain.empty() && node.has_output(0) &&
          IsNarrow(graph.value(node.outputs[0]).type);
 }
@@ -170,6 +256,7 @@ size_t WidenNarrow(Graph& graph) {
     for (Graph* subgraph : graph.node(id).Subgraphs()) widened += WidenNarrow(*subgraph);
     widened += widening.Widen(id) ? 1 : 0;
   }
+  widening.RemoveSpareCasts();
   return widened;
 }
 

@@ -11,9 +11,14 @@ namespace tenon {
 // rounded. Returns how many nodes changed.
 size_t WidenNarrow(Graph& graph);
 
+// An attribute that WidenNarrow gives to matrix products and convolutions of bfloat16 numbers if
+// the processor multiplies such numbers: 1. A kernel may round their operands, as the model did.
+constexpr std::string_view kFromBfloat16 = "from_bfloat16";
+
 // Whether a node that the provider could run on 16-bit floats should be left to WidenNarrow: its
 // inputs were computed in float32 and its outputs are used in float32, so that casts are saved and
-// nothing is rounded in between. Also an Attention whose values or mask do not have the query's
+// nothing is rounded in between. Also a product of bfloat16 numbers that the processor does not
+// multiply, and an Attention whose values or mask do not have the query's
 // type.
 bool IsBetterWide(const Graph& graph, const Node& node);
 

@@ -1,7 +1,9 @@
 // Fuses matrix products with what surrounds them: scale, transposition, bias, residual, activation.
 #include <algorithm>
+#include <tuple>
 
 #include "ir/graph.h"
+#include "ops/framework/widen_narrow.h"
 #include "ops/fusion/fuse_epilogue.h"
 #include "ops/fusion/fusion.h"
 
@@ -137,6 +139,27 @@ ValueId FromGemm(Replacement& r) {
   return r.Op("FusedMatMul", {r["A"], r["B"], bias}, std::move(attributes), kTenon);
 }
 
+// --- Operands of bfloat16 ---
+
+// Whether the operand, which a cast widens, is of bfloat16, and the product rounds to such numbers
+// anyway: its kernel reads them as they are.
+std::function<bool(const Match&)> IsNarrow(std::string_view operand) {
+  return [operand](const Match& match) {
+    const Node& matmul = match.node("matmul");
+    return matmul.GetInt(kFromBfloat16, 0) != 0 && matmul.GetInt("transBatchA", 0) == 0 &&
+           matmul.GetInt("transBatchB", 0) == 0 && AreMatrices(match) &&
+           match.type(operand).element_type == DataType::kBfloat16;
+  };
+}
+
+ValueId ReadNarrow(Replacement& r) {
+  std::vector<Attribute> attributes = r.AttributesOf("matmul");
+  std::erase_if(attributes, [](const Attribute& attribute) {
+    return attribute.name == "transBatchA" || attribute.name == "transBatchB";
+  });
+  return MakeFusedMatMul(r, std::move(attributes));
+}
+
 }  // namespace
 
 std::vector<Fusion> MatMulFusions() {
@@ -172,6 +195,17 @@ std::vector<Fusion> MatMulFusions() {
          .pattern = root,
          .when = Transposes("B"),
          .replace = Toggle("transB")});
+  }
+  for (const auto& [name, narrow_a, narrow_b] : {std::tuple("A", Op("Cast", {a}).Shared(), b),
+                                                 std::tuple("B", a, Op("Cast", {b}).Shared())}) {
+    std::vector<Pattern> roots = RootsOf(narrow_a, narrow_b);
+    roots.push_back(Op("FusedMatMul", {narrow_a, narrow_b}).In("com.microsoft").As("matmul"));
+    for (const Pattern& root : roots) {
+      add({.name = "narrow operand",
+           .pattern = root,
+           .when = IsNarrow(name),
+           .replace = ReadNarrow});
+    }
   }
   add({.name = "matmul bias",
        .pattern = Op("Add", {MatMulOf(a, b, {}), Any("bias")}),

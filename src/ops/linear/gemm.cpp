@@ -154,9 +154,9 @@ class ScalarFusedGemm final : public StatefulKernel<InferGemm<FusedGemmAttrs>> {
 };
 
 constexpr OpRow kRows[] = {
-    OpClass<Gemm>("Gemm", {.types = kFloat32Only}),
+    OpClass<Gemm>("Gemm", {.types = kProductTypes}),
     Op<InferGemm<GemmAttrs>, RunScalarGemm>("Gemm", {.types = kScalarProductTypes}),
-    OpClass<FusedGemm>("FusedGemm", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<FusedGemm>("FusedGemm", {.domain = "com.microsoft", .types = kProductTypes}),
     OpClass<ScalarFusedGemm>("FusedGemm",
                              {.domain = "com.microsoft", .types = kScalarProductTypes}),
 };

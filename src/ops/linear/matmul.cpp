@@ -91,13 +91,11 @@ class FusedMatMul final : public StatefulKernel<InferFusedMatMul> {
     Tensor& y = context.Output(0);
     if (y.size() == 0) return OkStatus();
     ProductAddends addends;
-    if (context.HasInput(3)) addends.residual = context.Input(3).data<float>();
-    if (context.HasInput(2)) {
-      const bool has_columns = context.Input(1).rank() > 1;
-      const size_t columns = has_columns ? static_cast<size_t>(y.shape().back()) : 1;
-      const size_t rows = static_cast<size_t>(y.size()) / columns;
-      AddMatrix(context.Input(2), 1, rows, columns, y, &addends);
-    }
+    const bool has_columns = context.Input(1).rank() > 1;
+    const size_t columns = has_columns ? static_cast<size_t>(y.shape().back()) : 1;
+    const size_t rows = static_cast<size_t>(y.size()) / columns;
+    if (context.HasInput(3)) AddResidual(context.Input(3), columns, &addends);
+    if (context.HasInput(2)) AddMatrix(context.Input(2), 1, rows, columns, y, &addends);
     return product_.Run(context, addends);
   }
 
@@ -186,17 +184,17 @@ constexpr TypeSet kDouble = {DataType::kDouble};
 constexpr auto RunDoubleMsFusedMatMul = &RunDoubleMatMul<MsFusedMatMulAttrs>;
 
 constexpr OpRow kRows[] = {
-    OpClass<MatMul>("MatMul", {.types = kFloat32Only}),
+    OpClass<MatMul>("MatMul", {.types = kProductTypes}),
     Op<InferMatMul, RunScalarMatMul>("MatMul", {.types = kScalarProductTypes}),
-    OpClass<FusedMatMul>("FusedMatMul", {.domain = "com.tenon", .types = kFloat32Only}),
-    OpClass<MsFusedMatMul>("FusedMatMul", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<FusedMatMul>("FusedMatMul", {.domain = "com.tenon", .types = kProductTypes}),
+    OpClass<MsFusedMatMul>("FusedMatMul", {.domain = "com.microsoft", .types = kProductTypes}),
     Op<InferMsFusedMatMul, RunDoubleMsFusedMatMul>("FusedMatMul",
                                                    {.domain = "com.microsoft", .types = kDouble}),
-    OpClass<MsFusedMatMul>("TransposeMatMul", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<MsFusedMatMul>("TransposeMatMul", {.domain = "com.microsoft", .types = kProductTypes}),
     Op<InferMsFusedMatMul, RunDoubleMsFusedMatMul>("TransposeMatMul",
                                                    {.domain = "com.microsoft", .types = kDouble}),
     OpClass<MatMulActivation>("FusedMatMulActivation",
-                              {.domain = "com.microsoft", .types = kFloat32Only}),
+                              {.domain = "com.microsoft", .types = kProductTypes}),
     Op<InferMatMulActivation, RunDoubleMatMul<MatMulActivationAttrs>>(
         "FusedMatMulActivation", {.domain = "com.microsoft", .types = kDouble}),
 };

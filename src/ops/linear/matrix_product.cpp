@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/arithmetic.h"
+#include "ops/framework/widen_narrow.h"
 #include "runtime/kernel_info.h"
 
 namespace tenon {
@@ -124,14 +125,21 @@ Status RunInSlabs(KernelContext& context, const GemmArgs& product, size_t column
   return context.ForEachTask(CeilDiv(n, columns), packed_bytes + scratch_bytes, multiply);
 }
 
-void PackBf16(ThreadPool& threads, const Tensor& constant, const MatrixStack& b, Bf16Parts parts,
-              float* packed) {
-  const GemmMatrix matrix = {constant.data<float>(), b.row_stride, b.column_stride};
-  threads.ParallelFor(kernels::PackBf16GemmBTaskCount(b.columns), 1, [&](size_t begin, size_t end) {
-    for (size_t task = begin; task < end; ++task) {
-      kernels::RunPackBf16GemmBTask(matrix, b.columns, b.rows, parts, task, packed);
-    }
-  });
+// Rows of A that pay for packing a B for them alone.
+constexpr size_t kRowsWorthPacking = 16;
+
+kernels::Bf16Matrix MatrixOf(const Tensor& tensor, const MatrixStack& stack) {
+  if (tensor.type() == DataType::kBfloat16) {
+    return {static_cast<const uint16_t*>(tensor.raw()), stack.row_stride, stack.column_stride};
+  }
+  return GemmMatrix{tensor.data<float>(), stack.row_stride, stack.column_stride};
+}
+
+// Adds `scale` times the bfloat16 elements of `c`, rows of so many columns, which are broadcast.
+void AddNarrow(const Tensor& c, float scale, size_t columns, ProductAddends* addends) {
+  const bool has_rows = static_cast<size_t>(c.size()) != columns;
+  addends->narrow[addends->narrow[0].data ? 1 : 0] = {
+      static_cast<const uint16_t*>(c.raw()), has_rows ? columns : 0, columns == 1 ? 0u : 1u, scale};
 }
 
 }  // namespace
@@ -155,6 +163,10 @@ Status CheckAddend(const ShapeContext& context, size_t i, const Dim& rows, const
 void AddMatrix(const Tensor& c, float beta, size_t rows, size_t columns, Tensor& y,
                ProductAddends* addends) {
   if (beta == 0) return;
+  if (c.type() == DataType::kBfloat16) {
+    const auto own_columns = static_cast<size_t>(c.rank() > 0 ? c.shape().back() : 1);
+    return AddNarrow(c, beta, own_columns, addends);
+  }
   const Shape& shape = c.shape();
   const size_t c_columns = shape.rank() > 0 ? static_cast<size_t>(shape.back()) : 1;
   const size_t c_rows = shape.rank() > 1 ? static_cast<size_t>(shape[shape.rank() - 2]) : 1;
@@ -179,16 +191,32 @@ void AddMatrix(const Tensor& c, float beta, size_t rows, size_t columns, Tensor&
   }
 }
 
+void AddResidual(const Tensor& residual, size_t columns, ProductAddends* addends) {
+  if (residual.type() == DataType::kBfloat16) return AddNarrow(residual, 1, columns, addends);
+  addends->residual = residual.data<float>();
+}
+
 Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
   options_ = options;
+  is_narrow_ = info.OutputElementType(0) == DataType::kBfloat16;
+  reads_narrow_ =
+      info.ElementType(0) == DataType::kBfloat16 || info.ElementType(1) == DataType::kBfloat16;
+  const bool is_from_narrow = reads_narrow_ || info.node().GetInt(kFromBfloat16, 0) != 0;
+  bf16_ = Bf16PartsFor(is_from_narrow ? MatmulPrecision::kMedium : info.weights().precision);
+  if (reads_narrow_ && !bf16_) {
+    return NotImplemented("products of bfloat16 numbers on this processor");
+  }
   const Tensor* constant = info.StoredConstant(1);
-  if (constant == nullptr || constant->type() != DataType::kFloat || constant->size() == 0 ||
+  if (constant == nullptr || !kProductTypes.Contains(constant->type()) || constant->size() == 0 ||
       constant->rank() < 2) {
     return OkStatus();
   }
   const MatrixStack b = StackOf(constant->shape(), options.b, Side::kRight);
   if (b.columns == 1) return OkStatus();  // read as a vector
-  if (b.count() == 1) bf16_ = Bf16PartsFor(info.weights().precision);
+  if (b.count() > 1) {
+    if (reads_narrow_) return OkStatus();
+    bf16_.reset();
+  }
   const size_t bytes = bf16_ ? kernels::PackedBf16GemmBSize(b.columns, b.rows, *bf16_)
                              : kernels::PackedGemmBSize(b.columns, b.rows);
   if (!CheckedMul(bytes, b.count())) {
@@ -208,7 +236,9 @@ Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const M
                                                  bool may_read) const {
   if (!packed_.is_kept()) return LazyWeights::Source{};
   const auto pack = [&](const Tensor& constant, float* packed) {
-    if (bf16_) return PackBf16(context.threads(), constant, b, *bf16_, packed);
+    if (bf16_) {
+      return PackBf16B(context.threads(), MatrixOf(constant, b), b.columns, b.rows, *bf16_, packed);
+    }
     const size_t tasks = kernels::PackGemmBTaskCount(b.columns, b.rows);
     context.threads().ParallelFor(tasks * b.count(), 1, [&](size_t begin, size_t end) {
       for (size_t task = begin; task < end; ++task) {
@@ -234,41 +264,52 @@ size_t MatrixProduct::SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) 
   return SlabColumns({a.rows, b.columns, a.columns});
 }
 
-Status MatrixProduct::RunBf16(KernelContext& context, const GemmArgs& args,
-                              const MatrixStack& a) const {
-  GemmArgs product = args;
-  const size_t rows_bytes = kernels::Bf16GemmRowsSize(args.sizes, *bf16_);
-  auto* const rows = static_cast<std::byte*>(context.Scratch(rows_bytes));
-  if (rows == nullptr) {
-    return RuntimeException("out of memory for {} bytes of input 0", rows_bytes);
+bool MatrixProduct::UsesBf16(const MatrixStack& a, const MatrixStack& b) const {
+  if (!bf16_ || reads_narrow_ || packed_.is_kept()) return bf16_.has_value();
+  return a.rows >= kRowsWorthPacking && b.columns >= kRowsWorthPacking;
+}
+
+Status MatrixProduct::RunBf16(KernelContext& context, const ProductAddends& addends,
+                              const MatrixStack& a, const MatrixStack& b) const {
+  Tensor& y = context.Output(0);
+  Bf16Products products;
+  GemmArgs& args = products.args;
+  args.sizes = {a.rows, b.columns, a.columns};
+  args.alpha = options_.alpha;
+  args.beta = addends.beta;
+  args.ldc = args.epilogue.ldr = b.columns;
+  args.epilogue.activation = options_.activation;
+  if (is_narrow_) {
+    products.output = {static_cast<uint16_t*>(y.raw()), {addends.narrow[0], addends.narrow[1]}};
+  } else {
+    args.c = y.data<float>();
+    args.epilogue.bias_columns = addends.row;
+    args.epilogue.bias_rows = addends.column;
+    args.epilogue.residual = addends.residual;
   }
-  for (size_t i = 0; i < a.count(); ++i) {
-    context.ForEachTaskIn(nullptr, kernels::Bf16GemmRowsTaskCount(args.sizes), 0,
-                          [&](size_t task, std::byte*) {
-                            kernels::RunBf16GemmRowsTask(product.a, args.sizes, *bf16_, task, rows);
-                          });
-    context.ForEachTaskIn(nullptr, kernels::Bf16GemmTaskCount(args.sizes), 0,
-                          [&](size_t task, std::byte*) {
-                            kernels::RunBf16GemmTask(product, *bf16_, rows, args.packed_b, task);
-                          });
-    product.a.data += a.matrix_stride;
-    product.c += args.sizes.m * args.sizes.n;
-    if (product.epilogue.residual) product.epilogue.residual += args.sizes.m * args.sizes.n;
+  products.parts = *bf16_;
+  products.a = MatrixOf(context.Input(0), a);
+  if (packed_.is_kept()) {
+    TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept, KeptB(context, b, false));
+    products.packed_b = kept.weights;
+  } else {
+    products.b = MatrixOf(context.Input(1), b);
   }
-  return OkStatus();
+  return RunBf16Products(context, products, a, b);
 }
 
 Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends) const {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
-  Operand a = {StackOf(context.Input(0).shape(), options_.a, Side::kLeft),
-               context.Input(0).data<float>()};
-  Operand b = {StackOf(context.Input(1).shape(), options_.b, Side::kRight),
-               context.Input(1).data<float>()};
-  if (b.stack.count() == 1 && IsOneBelowTheOther(a.stack)) {
-    a.stack.rows *= a.stack.count();
-    a.stack.batch = Shape();
+  MatrixStack left = StackOf(context.Input(0).shape(), options_.a, Side::kLeft);
+  MatrixStack right = StackOf(context.Input(1).shape(), options_.b, Side::kRight);
+  if (right.count() == 1 && IsOneBelowTheOther(left)) {
+    left.rows *= left.count();
+    left.batch = Shape();
   }
+  if (UsesBf16(left, right)) return RunBf16(context, addends, left, right);
+  Operand a = {std::move(left), context.Input(0).data<float>()};
+  Operand b = {std::move(right), context.Input(1).data<float>()};
   const size_t slab = SlabColumnsOf(a.stack, b.stack);
   TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept, KeptB(context, b.stack, slab != 0));
   GemmArgs args;
@@ -296,7 +337,6 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
     args.b.data = kept.constant.data<float>();
     return RunInSlabs(context, args, slab);
   }
-  if (bf16_) return RunBf16(context, args, a.stack);
   const Products products = {args,
                              BatchPairs(a.stack.batch, b.stack.batch),
                              a.stack.matrix_stride,

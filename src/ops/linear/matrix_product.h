@@ -1,4 +1,5 @@
-// The product of two stacks of float matrices, which MatMul, Gemm and their fusions share.
+// The product of two stacks of float or bfloat16 matrices, which MatMul, Gemm and their fusions
+// share.
 #pragma once
 
 #include <optional>
@@ -7,11 +8,15 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_bf16.h"
 #include "ops/framework/lazy_weights.h"
+#include "ops/linear/bf16_product.h"
 #include "ops/linear/matrix_stack.h"
 #include "runtime/kernel_context.h"
 #include "runtime/kernel_info.h"
 
 namespace tenon {
+
+// Of both operands and of the output.
+inline constexpr TypeSet kProductTypes = {DataType::kFloat, DataType::kBfloat16};
 
 struct ProductOptions {
   OperandForm a, b;
@@ -25,6 +30,7 @@ struct ProductAddends {
   const float* column = nullptr;    // [m], added to every column; only without batch axes
   const float* residual = nullptr;  // one element for each of the output's
   float beta = 0;                   // times what the output holds
+  kernels::Bf16Addend narrow[2];    // in the place of all others if the output is of bfloat16
 };
 
 // Checks that input `i`, if it is present, can be broadcast to [rows, columns]: it is [], [1],
@@ -32,19 +38,24 @@ struct ProductAddends {
 // kInvalidArgument.
 Status CheckAddend(const ShapeContext& context, size_t i, const Dim& rows, const Dim& columns);
 
-// Sets `addends` so that beta * C is added to the rows x columns elements of `y`, which may be
-// written for it. C has passed CheckAddend.
+// Sets `addends` so that beta * C, of the type of `y`, is added to the rows x columns elements of
+// `y`, which may be written for it. C has passed CheckAddend.
 void AddMatrix(const Tensor& c, float beta, size_t rows, size_t columns, Tensor& y,
                ProductAddends* addends);
+
+// Sets `addends` so that one element, of the output's type, is added to each of the output's, which
+// has rows of so many columns.
+void AddResidual(const Tensor& residual, size_t columns, ProductAddends* addends);
 
 // Multiplies input 0 by input 1 into output 0. Immutable once prepared.
 class MatrixProduct {
  public:
-  // Keeps input 1 of the node if it is a float constant for which packing is worthwhile; one of the
-  // first runs packs it. Error: too large.
+  // Keeps input 1 of the node if it is a constant for which packing is worthwhile; one of the first
+  // runs packs it. Errors: too large; kNotImplemented for bfloat16 where the processor has no
+  // products of them.
   Status Prepare(KernelInfo& info, const ProductOptions& options);
 
-  // Y = activation(alpha * A x B + addends) on floats.
+  // Y = activation(alpha * A x B + addends).
   Status Run(KernelContext& context, const ProductAddends& addends) const;
 
  private:
@@ -55,13 +66,16 @@ class MatrixProduct {
 
   size_t SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) const;
 
-  // The products of the matrices of a stack with the constant, one after the other. args: of the
-  // first one.
-  Status RunBf16(KernelContext& context, const kernels::GemmArgs& args, const MatrixStack& a) const;
+  // Whether these products are computed with bfloat16 numbers.
+  bool UsesBf16(const MatrixStack& a, const MatrixStack& b) const;
+  Status RunBf16(KernelContext& context, const ProductAddends& addends, const MatrixStack& a,
+                 const MatrixStack& b) const;
 
   ProductOptions options_;
-  // Set if the product is computed with bfloat16 numbers, of which packed_ then consists.
+  // Set if products may be computed with bfloat16 numbers. If packed_ is kept, it consists of them.
   std::optional<kernels::Bf16Parts> bf16_;
+  bool reads_narrow_ = false;  // an operand is of bfloat16
+  bool is_narrow_ = false;     // the output is
   // The constant's matrices one after the other, in PackGemmB's form or that of gemm_bf16.h.
   LazyWeights packed_;
   size_t packed_stride_ = 0;  // in floats
