@@ -132,6 +132,67 @@ def test_convolutions_are_as_exact_as_asked(
         np.testing.assert_array_equal(other, results[0])
 
 
+def recurrent(op: str, gates: int, direction: str, constants: bool) -> bytes:
+    """y of 9 steps of 3 rows, with weights that are constants or inputs."""
+    directions = 2 if direction == "bidirectional" else 1
+    weights = {
+        "w": floats(directions, gates * 48, 40, seed=1) / 6,
+        "r": floats(directions, gates * 48, 48, seed=2) / 7,
+    }
+    graph = helper.make_graph(
+        [
+            helper.make_node(
+                op,
+                ["x", "w", "r", "b"],
+                ["y"],
+                hidden_size=48,
+                direction=direction,
+                **({"linear_before_reset": 1} if op == "GRU" else {}),
+            )
+        ],
+        "recurrent",
+        [
+            helper.make_tensor_value_info("x", 1, [9, 3, 40]),
+            *(
+                helper.make_tensor_value_info(name, 1, each.shape)
+                for name, each in weights.items()
+                if not constants
+            ),
+        ],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [
+            numpy_helper.from_array(floats(directions, 2 * gates * 48, seed=3), "b"),
+            *(numpy_helper.from_array(each, name) for name, each in weights.items() if constants),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+@pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_recurrent_layers_are_as_exact_as_asked(op: str, gates: int, direction: str) -> None:
+    directions = 2 if direction == "bidirectional" else 1
+    x = floats(9, 3, 40)
+    given = {
+        "w": floats(directions, gates * 48, 40, seed=1) / 6,
+        "r": floats(directions, gates * 48, 48, seed=2) / 7,
+    }
+    constant, dynamic = (recurrent(op, gates, direction, each) for each in (True, False))
+    exact = session(constant, "highest").run(None, {"x": x})[0]
+    results = [
+        result
+        for threads in (1, 2, 3)
+        for result in (
+            session(constant, "medium", threads).run(None, {"x": x})[0],
+            session(dynamic, "medium", threads).run(None, {"x": x, **given})[0],
+        )
+    ]
+    assert np.abs(results[0] - exact).max() <= 2e-2
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
 def test_files_of_packed_weights_tell_the_precisions_apart(tmp_path: pathlib.Path) -> None:
     content = layers(floats(256, 256, seed=1), ["n", 256])
     x = floats(20, 256)

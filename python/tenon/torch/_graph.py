@@ -19,6 +19,7 @@ TYPES = {
     torch.float32: TensorProto.FLOAT,
     torch.float64: TensorProto.DOUBLE,
     torch.bfloat16: TensorProto.BFLOAT16,
+    torch.float16: TensorProto.FLOAT16,
     torch.int64: TensorProto.INT64,
     torch.int32: TensorProto.INT32,
     torch.bool: TensorProto.BOOL,
@@ -27,7 +28,7 @@ TYPES = {
 
 # Types of values that are computed in a wider type: only inputs and outputs of regions have them.
 # Values between operators are not rounded, as with PyTorch's own compiler.
-_WIDER = {torch.bfloat16: torch.float32}
+_WIDER = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import tenon
 
-from ._graph import GraphBuilder
+from ._graph import GraphBuilder, wide
 
 # The operators have the shapes, orders and states of ONNX: w [directions, gates * hidden, inputs],
 # r [directions, gates * hidden, hidden], b [directions, 2 * gates * hidden] and states [directions,
@@ -38,9 +38,10 @@ def _run(op_type: str, inputs: Sequence[Tensor | None], outputs: int, **settings
     """Runs an operator by itself, for a node that is in no region."""
     shapes = tuple(None if each is None else tuple(each.shape) for each in inputs)
     session = _session(op_type, shapes, outputs, tuple(settings.items()))
-    given = [each.contiguous().numpy() for each in inputs if each is not None]
+    given = [each.contiguous().float().numpy() for each in inputs if each is not None]
     feeds = {each.name: value for each, value in zip(session.get_inputs(), given, strict=True)}
-    return tuple(torch.from_numpy(each) for each in session.run(None, feeds))
+    dtype = next(each.dtype for each in inputs if each is not None)
+    return tuple(torch.from_numpy(each).to(dtype) for each in session.run(None, feeds))
 
 
 @torch.library.custom_op("tenon::lstm", mutates_args=())
@@ -194,7 +195,7 @@ def _layers(
 
 
 def _is_whole(given: Sequence[Any]) -> bool:
-    """Whether a call is one that the operators compute: of a batch that is not packed, in float."""
+    """Whether a call is one that the operators compute: of a batch that is not packed."""
     if len(given) != 9 or not isinstance(given[2], list | tuple):
         return False
     x, _, parameters, has_biases, layers, _, _, is_bidirectional, _ = given
@@ -203,26 +204,36 @@ def _is_whole(given: Sequence[Any]) -> bool:
     return (
         len(parameters) == expected  # without projections
         and x.dim() == 3
-        and all(each.dtype == torch.float32 and each.device.type == "cpu" for each in tensors)
+        and wide(x.dtype) == torch.float32
+        and all(each.dtype == x.dtype and each.device.type == "cpu" for each in tensors)
     )
+
+
+def _cast(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors in the type that autocast multiplies in."""
+    if not torch.is_autocast_enabled("cpu"):
+        return list(tensors)
+    return [each.to(torch.get_autocast_dtype("cpu")) for each in tensors]
 
 
 def _lstm_layers(*given: Any) -> Any:
     if not _is_whole(given):
         return torch.lstm(*given)
     x, states, parameters, *settings = given
-    result = _layers(torch.ops.tenon.lstm, _LSTM_ORDER, x, states, parameters, *settings)
-    # PyTorch's own layer computes in the type of autocast, which GRU does not.
-    if torch.is_autocast_enabled("cpu"):
-        return tuple(each.to(torch.get_autocast_dtype("cpu")) for each in result)
-    return result
+    return _layers(
+        torch.ops.tenon.lstm, _LSTM_ORDER, *_cast([x]), _cast(states), _cast(parameters), *settings
+    )
 
 
 def _gru_layers(*given: Any) -> Any:
     if not _is_whole(given):
         return torch.gru(*given)
     x, state, parameters, *settings = given
-    return _layers(torch.ops.tenon.gru, _GRU_ORDER, x, [state], parameters, *settings)
+    result = _layers(
+        torch.ops.tenon.gru, _GRU_ORDER, *_cast([x]), _cast([state]), _cast(parameters), *settings
+    )
+    # As PyTorch's own, whose states stay as they are. Those of its LSTM have the type of autocast.
+    return tuple(each.to(x.dtype) for each in result)
 
 
 def keep_layers_whole(module: torch.fx.GraphModule) -> None:

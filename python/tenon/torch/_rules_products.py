@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
-from ._graph import CONTRIB, GraphBuilder, wide
+from ._graph import CONTRIB, GraphBuilder
 from ._lowering import (
     arguments,
     keyword,
+    product,
     rule,
     type_of,
     unless_float,
@@ -18,24 +19,15 @@ from ._lowering import (
 aten = torch.ops.aten
 
 
-def _product(
-    graph: GraphBuilder, node: torch.fx.Node, op_type: str, *names: str, **keywords: Any
-) -> Any:
-    """A product, of bfloat16 numbers if PyTorch multiplies those."""
-    dtype = node.meta["val"].dtype
-    rounded = [graph.cast(name, wide(dtype), dtype) for name in names]
-    return graph.cast(graph.op(op_type, *rounded, **keywords), dtype, wide(dtype))
-
-
 @rule(aten.mm.default, aten.bmm.default, unless=unless_float)
 def _multiply(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     names = [graph.value(each) for each in arguments(node)]
     sources = [graph.before_transposition(name) for name in names]
     if type_of(node) != torch.float32 or sources == [None, None]:
-        return _product(graph, node, "MatMul", *names)
+        return product(graph, node, "MatMul", *names)
     # As a fusion would write it, but at this place. Gradients of weights, which only leave the
     # graph, would else be the last nodes, and what they read would wait in memory.
-    return _product(
+    return product(
         graph,
         node,
         "FusedMatMul",
@@ -61,4 +53,4 @@ def _unless_exact(node: torch.fx.Node) -> str:
 def _gemm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     c, a, b = (graph.value(each) for each in arguments(node))
     alpha, beta = _scales(node)
-    return _product(graph, node, "Gemm", a, b, c, alpha=alpha, beta=beta)
+    return product(graph, node, "Gemm", a, b, c, alpha=alpha, beta=beta)

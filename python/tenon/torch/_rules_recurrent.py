@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from . import _recurrent
-from ._graph import GraphBuilder
-from ._lowering import arguments, rule, unless_single
+from ._graph import CONTRIB, GraphBuilder
+from ._lowering import arguments, product, rule, unless_single
 
 tenon = torch.ops.tenon
 
@@ -25,7 +25,8 @@ def _values(graph: GraphBuilder, nodes: list[Any]) -> list[str]:
 def _lstm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     x, w, r, b, *states = _values(graph, arguments(node))
     attributes = _attributes(arguments(node)[2])
-    return graph.contrib("LSTMTraining", x, w, r, b, "", *states, outputs=5, **attributes)
+    inputs = [x, w, r, b, "", *states]
+    return product(graph, node, "LSTMTraining", *inputs, domain=CONTRIB, outputs=5, **attributes)
 
 
 @rule(tenon.lstm_backward.default, unless=unless_single)
@@ -33,14 +34,15 @@ def _lstm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     dy, dh, dc, x, w, r, _, h, c, y, cells, gates = _values(graph, arguments(node))
     attributes = _attributes(arguments(node)[5])
     inputs = [x, w, r, "", h, c, y, cells, gates, dy, dh, dc]
-    return graph.contrib("LSTMGrad", *inputs, outputs=6, **attributes)
+    return product(graph, node, "LSTMGrad", *inputs, domain=CONTRIB, outputs=6, **attributes)
 
 
 @rule(tenon.gru.default, unless=unless_single)
 def _gru(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     x, w, r, b, h = _values(graph, arguments(node))
     attributes = _attributes(arguments(node)[2]) | {"linear_before_reset": 1}
-    return graph.contrib("GRUTraining", x, w, r, b, "", h, outputs=3, **attributes)
+    inputs = [x, w, r, b, "", h]
+    return product(graph, node, "GRUTraining", *inputs, domain=CONTRIB, outputs=3, **attributes)
 
 
 @rule(tenon.gru_backward.default, unless=unless_single)
@@ -48,4 +50,4 @@ def _gru_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     dy, dh, x, w, r, b, h, y, gates = _values(graph, arguments(node))
     attributes = _attributes(arguments(node)[4]) | {"linear_before_reset": 1}
     inputs = [x, w, r, b, "", h, y, gates, dy, dh]
-    return graph.contrib("GRUGrad", *inputs, outputs=5, **attributes)
+    return product(graph, node, "GRUGrad", *inputs, domain=CONTRIB, outputs=5, **attributes)

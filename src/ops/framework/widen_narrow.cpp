@@ -1,8 +1,8 @@
 #include "ops/framework/widen_narrow.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "ir/graph.h"
@@ -65,11 +65,22 @@ bool HasBfloat16Input(const Graph& graph, const Node& node) {
   return node.has_input(0) && graph.value(node.inputs[0]).type.element_type == DataType::kBfloat16;
 }
 
-// The operators whose products may be of bfloat16 numbers.
+bool IsOneOf(const Node& node, std::span<const std::string_view> op_types) {
+  return std::find(op_types.begin(), op_types.end(), node.op_type) != op_types.end();
+}
+
+// The operators that have kernels for bfloat16 where the processor multiplies such numbers.
 bool IsMatrixProduct(const Node& node) {
   constexpr std::string_view kProducts[] = {
       "MatMul", "Gemm", "FusedMatMul", "FusedGemm", "TransposeMatMul", "FusedMatMulActivation"};
-  return std::find(std::begin(kProducts), std::end(kProducts), node.op_type) != std::end(kProducts);
+  return IsOneOf(node, kProducts);
+}
+
+// All that multiply matrices, and round the operands themselves.
+bool Multiplies(const Node& node) {
+  constexpr std::string_view kOthers[] = {"Conv",         "LSTM",        "GRU",      "RNN",
+                                          "LSTMTraining", "GRUTraining", "LSTMGrad", "GRUGrad"};
+  return IsMatrixProduct(node) || IsOneOf(node, kOthers);
 }
 
 bool IsCast(const Node& node) { return node.op_type == "Cast" && node.domain.empty(); }
@@ -112,8 +123,7 @@ class NarrowWidening {
     const bool is_mixed = HasMixedTypes(graph_, node);
     if (node.provider >= 0 || !(is_mixed || Touches(node))) return false;
     const DataType common = is_mixed ? AttentionType(graph_, node) : DataType::kUndefined;
-    const bool is_product =
-        (IsMatrixProduct(node) || node.op_type == "Conv") && HasBfloat16Input(graph_, node);
+    const bool is_product = Multiplies(node) && HasBfloat16Input(graph_, node);
     if (is_product && kernels::IsBf16GemmFast(kernels::Bf16Parts::kOne)) {
       node.SetAttribute(std::string(kFromBfloat16), int64_t{1});
     }

@@ -45,10 +45,9 @@ class Gru final : public StatefulKernel<InferGru>, private RecurrentCell {
     return sizes.batch * sizes.hidden * (attrs_.linear_before_reset ? 3 : 1);
   }
   size_t TaskBytes(const KernelContext& context, const RecurrentSizes& sizes) const override {
-    const size_t bytes = ProductTaskBytes(context, weights_.Product(context, 0, sizes.batch));
+    const size_t bytes = weights_.TaskBytes(context, sizes.batch);
     if (attrs_.linear_before_reset) return bytes;
-    return std::max(bytes,
-                    ProductTaskBytes(context, candidate_weights_.Product(context, 0, sizes.batch)));
+    return std::max(bytes, candidate_weights_.TaskBytes(context, sizes.batch));
   }
   size_t GatesWithJointBias() const override { return attrs_.linear_before_reset ? 2 : 3; }
 

@@ -92,7 +92,7 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
     return rounds_state ? 2 * sizes.batch * sizes.hidden : 0;
   }
   size_t TaskBytes(const KernelContext& context, const RecurrentSizes& sizes) const override {
-    return ProductTaskBytes(context, weights_.Product(context, 0, sizes.batch));
+    return weights_.TaskBytes(context, sizes.batch);
   }
   size_t GatesWithJointBias() const override { return kGates; }
 

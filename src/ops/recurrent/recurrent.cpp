@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/arithmetic.h"
+#include "kernels/gemm/gemm.h"
 #include "ops/framework/expected_shape.h"
 #include "runtime/kernel_info.h"
 
@@ -126,6 +127,7 @@ Result<const int32_t*> SequenceLens(const KernelContext& context, const Recurren
 
 Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first, size_t last,
                                  size_t parts) {
+  gemm_ = FloatGemm(info);
   input_ = i, first_ = first, last_ = last, parts_ = parts;
   const Tensor* w = info.StoredConstant(i);
   if (w == nullptr || w->rank() != 3 || w->size() == 0) return OkStatus();
@@ -134,10 +136,13 @@ Status RecurrentWeights::Prepare(const KernelInfo& info, size_t i, size_t first,
   const auto k = static_cast<size_t>(w->shape()[2]);
   const size_t part = rows / parts;
   const size_t n = part * (last - first);
-  packed_stride_ = kernels::PackedGemmBSize(n, k) / sizeof(float);
+  packed_stride_ = gemm_.PackedFloats(n, k);
   const std::optional<size_t> floats = CheckedMul(packed_stride_, directions);
   if (!floats) return RuntimeException("out of memory for packing input {} {}", i, w->shape());
-  lazy_.Keep(*w, Format("recurrent, parts {} to {} of {}", first, last, parts), info.weights());
+  lazy_.Keep(*w,
+             Format("recurrent, parts {} to {} of {}{}", first, last, parts,
+                    gemm_.rounds() ? ", bfloat16" : ""),
+             info.weights());
   packed_floats_ = *floats;
   return lazy_.Reserve(*floats);
 }
@@ -151,8 +156,8 @@ const float* RecurrentWeights::Packed() const {
     const size_t part = rows / parts_;
     for (size_t d = 0; d < directions; ++d) {
       const float* from = w.data<float>() + (d * rows + first_ * part) * k;
-      kernels::PackGemmB(kernels::Transposed(from, k), part * (last_ - first_), k,
-                         packed + d * packed_stride_);
+      gemm_.Pack(kernels::Transposed(from, k), part * (last_ - first_), k,
+                 packed + d * packed_stride_);
     }
   });
 }
@@ -165,7 +170,6 @@ kernels::GemmArgs RecurrentWeights::Product(const KernelContext& context, size_t
   const size_t part = rows / parts_;
   kernels::GemmArgs args;
   args.sizes = {m, part * (last_ - first_), k};
-  args.threads = static_cast<size_t>(context.threads().threads());
   if (lazy_.is_kept()) {
     args.packed_b = Packed() + direction * packed_stride_;
   } else {
@@ -174,32 +178,15 @@ kernels::GemmArgs RecurrentWeights::Product(const KernelContext& context, size_t
   return args;
 }
 
+size_t RecurrentWeights::TaskBytes(const KernelContext& context, size_t m) const {
+  const kernels::GemmArgs product = Product(context, 0, m);
+  return gemm_.TaskBytes(context, product.sizes, product.packed_b != nullptr);
+}
+
 size_t RecurrentWeights::PackedFloatsBefore(const KernelContext& context) const {
   const Shape& w = context.Input(input_).shape();
-  const auto rows = static_cast<size_t>(w[1]) / parts_ * first_;
-  return kernels::PackedGemmBSize(rows, static_cast<size_t>(w[2])) / sizeof(float);
+  return gemm_.PackedFloats(static_cast<size_t>(w[1]) / parts_ * first_, static_cast<size_t>(w[2]));
 }
-
-size_t ProductTaskBytes(const KernelContext& context, const kernels::GemmArgs& product) {
-  const bool is_packed = product.packed_b != nullptr;
-  return context.TaskScratchBytes(kernels::GemmTaskCount(product.sizes, is_packed, product.threads),
-                                  kernels::GemmScratchSize(product.sizes, is_packed));
-}
-
-namespace {
-
-void RunProduct(KernelContext& context, const kernels::GemmArgs& args, std::byte* memory,
-                bool is_backward = false) {
-  const bool is_packed = args.packed_b != nullptr;
-  const size_t tasks = kernels::GemmTaskCount(args.sizes, is_packed, args.threads);
-  context.ForEachTaskIn(memory, tasks, kernels::GemmScratchSize(args.sizes, is_packed),
-                        [&](size_t i, std::byte* scratch) {
-                          const size_t task = is_backward ? tasks - 1 - i : i;
-                          kernels::RunGemmTask(args, task, reinterpret_cast<float*>(scratch));
-                        });
-}
-
-}  // namespace
 
 void RecurrentStep::Multiply(const RecurrentWeights& weights, const float* a, float* y,
                              size_t y_stride, float beta) const {
@@ -210,7 +197,7 @@ void RecurrentStep::Multiply(const RecurrentWeights& weights, const float* a, fl
   args.c = y;
   args.ldc = y_stride;
   // Every other step begins with the weights that the one before read last and the cache still has.
-  RunProduct(context, args, task_memory, time % 2 == 1);
+  weights.gemm().Run(context, args, task_memory, time % 2 == 1);
 }
 
 void RecurrentStep::ForEachActiveRow(FunctionRef<void(size_t row)> body) const {
@@ -232,6 +219,7 @@ Status RecurrentLayer::Prepare(KernelInfo& info, const RecurrentAttrs& attrs, si
   batch_first_ = attrs.batch_first;
   has_constant_recurrences_ = info.StoredConstant(kInputR) != nullptr;
   split_ = gates == 3 && !attrs.linear_before_reset ? 2 : gates;
+  gemm_ = FloatGemm(info);
   TENON_RETURN_IF_ERROR(input_weights_.Prepare(info, kInputW, 0, 1, 1));
   if (info.StoredConstant(kInputW)) info.ReleaseConstant(kInputW);
   return OkStatus();
@@ -283,9 +271,7 @@ class RecurrentLayer::RunState {
   Status DivideScratch() {
     const size_t state = sizes_.batch * sizes_.hidden;
     const std::optional<size_t> gates = CheckedMul(sizes_.sequence * sizes_.batch, columns_);
-    const kernels::GemmArgs inputs =
-        layer_.input_weights_.Product(context_, 0, sizes_.sequence * sizes_.batch);
-    input_bytes_ = ProductTaskBytes(context_, inputs);
+    input_bytes_ = layer_.input_weights_.TaskBytes(context_, sizes_.sequence * sizes_.batch);
     const size_t step_bytes = cell_.TaskBytes(context_, sizes_);
     if (!gates) return OutOfMemory();
     const size_t floats[] = {columns_,
@@ -330,19 +316,19 @@ class RecurrentLayer::RunState {
   // Of the rows of the gates [first, last), which are packed in one or two parts.
   size_t PackedFloats(size_t first, size_t last) const {
     const size_t split = std::clamp(layer_.split_, first, last), hidden = sizes_.hidden;
-    const auto bytes = [&](size_t gates) {
-      return kernels::PackedGemmBSize(gates * hidden, hidden);
-    };
-    return (bytes(split - first) + bytes(last - split)) / sizeof(float);
+    const FloatGemm& gemm = layer_.gemm_;
+    return gemm.PackedFloats((split - first) * hidden, hidden) +
+           gemm.PackedFloats((last - split) * hidden, hidden);
   }
 
   void PackRecurrences(size_t d, float* packed) const {
     const size_t hidden = sizes_.hidden;
     const float* r = context_.Input(kInputR).data<float>() + d * columns_ * hidden;
     const size_t split = layer_.split_;
-    kernels::PackGemmB(kernels::Transposed(r, hidden), split * hidden, hidden, packed);
-    kernels::PackGemmB(kernels::Transposed(r + split * hidden * hidden, hidden),
-                       (layer_.gates_ - split) * hidden, hidden, packed + PackedFloats(0, split));
+    const FloatGemm& gemm = layer_.gemm_;
+    gemm.Pack(kernels::Transposed(r, hidden), split * hidden, hidden, packed);
+    gemm.Pack(kernels::Transposed(r + split * hidden * hidden, hidden),
+              (layer_.gates_ - split) * hidden, hidden, packed + PackedFloats(0, split));
   }
 
   // Elements from one row of the batch to the next in initial and final states.
@@ -404,7 +390,7 @@ class RecurrentLayer::RunState {
       }
       args.epilogue.bias_columns = memory.bias;
     }
-    RunProduct(context_, args, memory_);
+    layer_.gemm_.Run(context_, args, memory_);
   }
 
   void Walk(size_t d) {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "kernels/elementwise/recurrent_cell.h"
-#include "kernels/gemm/gemm.h"
 #include "ops/framework/lazy_weights.h"
 #include "ops/framework/op_row.h"
+#include "ops/linear/float_gemm.h"
 #include "runtime/kernel_info.h"
 
 namespace tenon {
@@ -88,6 +88,10 @@ class RecurrentWeights {
 
   // The product with a matrix of m rows, without its A, C and epilogue.
   kernels::GemmArgs Product(const KernelContext& context, size_t direction, size_t m) const;
+  // What computes it.
+  const FloatGemm& gemm() const { return gemm_; }
+  // Bytes of memory for it.
+  size_t TaskBytes(const KernelContext& context, size_t m) const;
 
   // Floats of the rows before these if they are packed.
   size_t PackedFloatsBefore(const KernelContext& context) const;
@@ -95,6 +99,7 @@ class RecurrentWeights {
  private:
   const float* Packed() const;
 
+  FloatGemm gemm_;
   size_t input_ = 0, first_ = 0, last_ = 0, parts_ = 1;
   size_t packed_floats_ = 0;
   LazyWeights lazy_;
@@ -164,12 +169,10 @@ class RecurrentLayer {
   bool has_constant_recurrences_ = false;
   size_t split_ = 0;  // R's gates from here on are multiplied apart
   RecurrentWeights input_weights_;
+  FloatGemm gemm_;
 };
 
 // Number of directions that the attribute names. Error: another text.
 Result<size_t> DirectionCount(const std::string& direction);
-
-// Scratch memory for the tasks of a product with weights [n, k], packed if they are constant.
-size_t ProductTaskBytes(const KernelContext& context, const kernels::GemmArgs& product);
 
 }  // namespace tenon

@@ -10,6 +10,7 @@
 #include "kernels/reduce.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/stateful_kernel.h"
+#include "ops/linear/float_gemm.h"
 #include "ops/recurrent/recurrent.h"
 #include "ops/recurrent/scalar_recurrent.h"
 
@@ -92,8 +93,9 @@ template <class T>
 class WalkBack {
  public:
   WalkBack(const Roles& roles, const RecurrentAttrs& attrs,
-           std::span<const CellActivation> activations, KernelContext& context)
-      : roles_(roles), attrs_(attrs), activations_(activations), context_(context) {
+           std::span<const CellActivation> activations, const FloatGemm& gemm,
+           KernelContext& context)
+      : roles_(roles), attrs_(attrs), activations_(activations), gemm_(gemm), context_(context) {
     const Shape& x = context.Input(kInputX).shape();
     const auto size = [&](size_t axis) { return static_cast<size_t>(x[axis]); };
     sizes_ = {static_cast<size_t>(context.Input(kInputR).shape()[0]),
@@ -149,7 +151,7 @@ class WalkBack {
   // --- memory ---
 
   size_t PackedSize(size_t k) const {
-    return std::is_same_v<T, float> ? kernels::PackedGemmBSize(hidden_, k) / sizeof(float) : 0;
+    return std::is_same_v<T, float> ? gemm_.PackedFloats(hidden_, k) : 0;
   }
 
   bool has_reset_states() const { return is_gru() && !attrs_.linear_before_reset; }
@@ -159,15 +161,12 @@ class WalkBack {
   // Those whose dz is the same for inputs and recurrences.
   size_t SharedGates() const { return has_linear_reset() ? 2 : gates_; }
 
-  size_t Threads() const { return static_cast<size_t>(context_.threads().threads()); }
-
   size_t TaskBytes() const {
     if (!std::is_same_v<T, float>) return 0;
     const size_t in = sizes_.input, h = hidden_, batch = sizes_.batch;
     const size_t plain = PlainGates() * h, shared = SharedGates() * h;
     const auto bytes = [&](size_t m, size_t n, size_t k, bool is_packed) {
-      return context_.TaskScratchBytes(kernels::GemmTaskCount({m, n, k}, is_packed, Threads()),
-                                       kernels::GemmScratchSize({m, n, k}, is_packed));
+      return gemm_.TaskBytes(context_, {m, n, k}, is_packed);
     };
     return std::max(
         {bytes(batch, h, plain, true), bytes(batch, h, h, true), bytes(rows_, h, h, false),
@@ -246,12 +245,7 @@ class WalkBack {
       args.beta = beta;
       args.c = c;
       args.ldc = ldc;
-      args.threads = Threads();
-      const size_t count = kernels::GemmTaskCount(args.sizes, packed != nullptr, args.threads);
-      context_.ForEachTaskIn(tasks, count, kernels::GemmScratchSize(args.sizes, packed != nullptr),
-                             [&](size_t task, std::byte* scratch) {
-                               kernels::RunGemmTask(args, task, reinterpret_cast<float*>(scratch));
-                             });
+      gemm_.Run(context_, args, tasks);
     } else {
       context_.threads().ParallelFor(m, 1, [&](size_t begin, size_t end) {
         for (size_t i = begin; i < end; ++i) {
@@ -274,8 +268,8 @@ class WalkBack {
 
   void Pack(size_t d, size_t gate, size_t gates, T* packed) const {
     if constexpr (std::is_same_v<T, float>) {
-      kernels::PackGemmB(kernels::RowMajor(Recurrences(d, gate), hidden_), hidden_, gates * hidden_,
-                         packed);
+      gemm_.Pack(kernels::RowMajor(Recurrences(d, gate), hidden_), hidden_, gates * hidden_,
+                 packed);
     }
   }
 
@@ -504,6 +498,7 @@ class WalkBack {
   const Roles& roles_;
   const RecurrentAttrs& attrs_;
   const std::span<const CellActivation> activations_;
+  const FloatGemm& gemm_;
   KernelContext& context_;
   RecurrentSizes sizes_;
   size_t gates_, hidden_, columns_, rows_;  // rows: of all steps
@@ -518,6 +513,7 @@ class RecurrentGradient final : public StatefulKernel<InferRecurrentGradient<kRo
  public:
   Status Prepare(KernelInfo& info) {
     TENON_RETURN_IF_ERROR(this->Bind(info));
+    gemm_ = FloatGemm(info);
     constexpr RecurrentKind kKind = kRoles.gates_per_cell == 4   ? RecurrentKind::kLstm
                                     : kRoles.gates_per_cell == 3 ? RecurrentKind::kGru
                                                                  : RecurrentKind::kRnn;
@@ -534,13 +530,14 @@ class RecurrentGradient final : public StatefulKernel<InferRecurrentGradient<kRo
 
   Status Run(KernelContext& context) const override {
     if (context.Input(kInputX).type() == DataType::kDouble) {
-      return WalkBack<double>(kRoles, this->attrs_, activations_, context).Run();
+      return WalkBack<double>(kRoles, this->attrs_, activations_, gemm_, context).Run();
     }
-    return WalkBack<float>(kRoles, this->attrs_, activations_, context).Run();
+    return WalkBack<float>(kRoles, this->attrs_, activations_, gemm_, context).Run();
   }
 
  private:
   std::vector<CellActivation> activations_;
+  FloatGemm gemm_;
 };
 
 constexpr OpOptions kOptions = {.domain = "com.microsoft",

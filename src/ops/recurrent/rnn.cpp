@@ -27,7 +27,7 @@ class Rnn final : public StatefulKernel<InferRnn>, private RecurrentCell {
  private:
   size_t WorkFloats(const RecurrentSizes&) const override { return 0; }
   size_t TaskBytes(const KernelContext& context, const RecurrentSizes& sizes) const override {
-    return ProductTaskBytes(context, weights_.Product(context, 0, sizes.batch));
+    return weights_.TaskBytes(context, sizes.batch);
   }
   size_t GatesWithJointBias() const override { return 1; }
 

@@ -1,6 +1,6 @@
-"""torch.compile with the backend, in bfloat16: autocast, and models of such numbers.
+"""torch.compile with the backend, in 16 bits: autocast, and models of such numbers.
 
-PyTorch rounds every value to 8 bits. Tenon rounds what is multiplied, and what leaves a region.
+PyTorch rounds every value. Tenon rounds what is multiplied in bfloat16, and what leaves a region.
 Both are compared with the same in float64: Tenon may be as far from it as PyTorch, and a bit more.
 """
 
@@ -37,8 +37,8 @@ def gradients(model, function, x):
     return [y.detach(), *(each.grad.clone() for each in model.parameters())]
 
 
-def check(model, x, cast):
-    """Outputs and gradients of the model, under autocast or as it is.
+def check(model, x, dtype, cast):
+    """Outputs and gradients of the model, under autocast to the type or as it is.
 
     cast  whether the model is of float32 and runs under autocast
     """
@@ -48,7 +48,7 @@ def check(model, x, cast):
 
     def under_autocast(function):
         def run(x):
-            with torch.autocast("cpu", BF16, enabled=cast):
+            with torch.autocast("cpu", dtype, enabled=cast):
                 return function(x)
 
         return run
@@ -62,11 +62,11 @@ def check(model, x, cast):
     return actual
 
 
-def left(model, x, cast):
+def left(model, x, dtype, cast):
     """The operators that stay in PyTorch."""
 
     def run(x):
-        with torch.autocast("cpu", BF16, enabled=cast):
+        with torch.autocast("cpu", dtype, enabled=cast):
             return model(x)
 
     return sorted(tenon.torch.explain(run, x).left)
@@ -82,16 +82,17 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("dtype", [BF16, torch.float16])
 @pytest.mark.parametrize("cast", [True, False])
-def test_models_are_as_exact_as_in_pytorch(name, cast):
+def test_models_are_as_exact_as_in_pytorch(name, dtype, cast):
     make, make_input = MODELS[name]
     torch.manual_seed(3)
     model, x = make().eval(), make_input()
     if not cast:
-        model = model.to(BF16)
-        x = x.to(BF16) if x.is_floating_point() else x
-    check(model, x, cast)
-    assert left(model, x, cast) == []
+        model = model.to(dtype)
+        x = x.to(dtype) if x.is_floating_point() else x
+    check(model, x, dtype, cast)
+    assert left(model, x, dtype, cast) == []
 
 
 def test_no_grad_and_inputs_that_are_not_contiguous():
@@ -138,9 +139,10 @@ def test_recurrent_layers_have_the_types_of_autocast(kind):
         lambda x: x.to(torch.int32),
     ],
 )
-def test_single_operators_round_once(function):
+@pytest.mark.parametrize("dtype", [BF16, torch.float16])
+def test_single_operators_round_once(function, dtype):
     """Each equals the float32 result, rounded; special numbers pass through."""
-    x = torch.randn(6, 5).to(BF16)
+    x = torch.randn(6, 5).to(dtype)
     x[0, 0], x[1, 1], x[2, 2] = torch.inf, -torch.inf, 0
     expected = function(x)
     wide = function(x.float())
