@@ -53,7 +53,7 @@ struct Bf16Grid {
 };
 
 Bf16Grid GridOf(const GemmSizes& s) {
-  constexpr double kTaskCost = 16e6;  // multiply-adds
+  constexpr double kTaskCost = 2e6;  // multiply-adds, some 20 microseconds
   const size_t groups = Groups(s.m), panels = DivideUp(s.n, kPanel);
   const double cost =
       static_cast<double>(groups * kTileRows) * static_cast<double>(s.n) * static_cast<double>(s.k);
