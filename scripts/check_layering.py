@@ -43,7 +43,7 @@ ALLOWED_FOLDERS = {
         "linear": {"framework"},
         "ml": {"framework"},
         "quantized": {"framework", "conv", "linear"},
-        "recurrent": {"framework", "quantized"},
+        "recurrent": {"framework", "linear", "quantized"},
         "reduction": {"framework"},
         "tensor": {"framework"},
         "text": {"framework"},
