@@ -150,7 +150,7 @@ def print_row(name: str, model: pathlib.Path, feeds: Any, rate: float, folder: s
     run = statistics.median(times_of(session_of(str(model), levels.ORT_ENABLE_ALL), feeds, 1.5))
     profiled = session_of(str(model), levels.ORT_ENABLE_ALL, f"{folder}/optimized")
     times_of(profiled, feeds, 0.5)
-    by_kind: collections.Counter[bool] = collections.Counter()
+    by_kind: collections.defaultdict[bool, float] = collections.defaultdict(float)
     for op, duration, _, _ in events_of(profiled):
         by_kind[any(part in op for part in PRODUCTS)] += duration
     content = onnx.load(model, load_external_data=False)
@@ -159,7 +159,7 @@ def print_row(name: str, model: pathlib.Path, feeds: Any, rate: float, folder: s
         for each in content.graph.initializer
     )
     least = counted / rate / speed_of(content)
-    others = by_kind[False] / max(1, by_kind.total())
+    others = by_kind[False] / max(1, sum(by_kind.values()))
     print(
         f"| {name} | {run * 1e3:.3g} | {least * 1e3:.3g} | {least / run:.0%} "
         f"| {weights / 1e6:.3g} | {others:.0%} |",
