@@ -157,6 +157,21 @@ float FloatOf(uint16_t number) {
   return x;
 }
 
+void MultiplyInto(const Bf16Output& output, const Bf16Matrix& a, const Bf16Matrix& b,
+                  const GemmArgs& args, Bf16Parts parts) {
+  const auto [m, n, k] = args.sizes;
+  Aligned packed(PackedBf16GemmBSize(n, k, parts)), rows(Bf16GemmRowsSize(args.sizes, parts));
+  for (size_t i = 0; i < PackBf16GemmBTaskCount(n); ++i) {
+    RunPackBf16GemmBTask(b, n, k, parts, i, packed.get());
+  }
+  for (size_t i = 0; i < Bf16GemmRowsTaskCount(args.sizes); ++i) {
+    RunBf16GemmRowsTask(a, args.sizes, parts, i, rows.get());
+  }
+  for (size_t i = 0; i < Bf16GemmTaskCount(args.sizes); ++i) {
+    RunBf16GemmTask(args, parts, rows.get(), packed.get(), i, &output);
+  }
+}
+
 TEST_P(Bf16GemmTest, ReadsAndWritesBfloat16) {
   for (const GemmSizes& s : kSizes) {
     for (int form = 0; form < 4; ++form) {
@@ -176,17 +191,7 @@ TEST_P(Bf16GemmTest, ReadsAndWritesBfloat16) {
       const Bf16Output output = {
           c.data(),
           {{.data = row_numbers.data(), .column_stride = 1}, {whole_numbers.data(), s.n, 1, -2}}};
-      Aligned packed(PackedBf16GemmBSize(s.n, s.k, GetParam())),
-          rows(Bf16GemmRowsSize(s, GetParam()));
-      for (size_t i = 0; i < PackBf16GemmBTaskCount(s.n); ++i) {
-        RunPackBf16GemmBTask(b16, s.n, s.k, GetParam(), i, packed.get());
-      }
-      for (size_t i = 0; i < Bf16GemmRowsTaskCount(s); ++i) {
-        RunBf16GemmRowsTask(a16, s, GetParam(), i, rows.get());
-      }
-      for (size_t i = 0; i < Bf16GemmTaskCount(s); ++i) {
-        RunBf16GemmTask(args, GetParam(), rows.get(), packed.get(), i, &output);
-      }
+      MultiplyInto(output, a16, b16, args, GetParam());
       for (size_t i = 0; i < s.m; ++i) {
         for (size_t j = 0; j < s.n; ++j) {
           double sum = 0, size = 0;
@@ -209,21 +214,12 @@ TEST_P(Bf16GemmTest, AddendsOfBfloat16AreBroadcast) {
   Random random(5);
   const GemmSizes s = {35, 67, 8};
   const Operand a(s.m, s.k, false, random), b(s.k, s.n, false, random);
-  Aligned packed(PackedBf16GemmBSize(s.n, s.k, GetParam())), rows(Bf16GemmRowsSize(s, GetParam()));
-  for (size_t i = 0; i < PackBf16GemmBTaskCount(s.n); ++i) {
-    RunPackBf16GemmBTask(b.view, s.n, s.k, GetParam(), i, packed.get());
-  }
-  for (size_t i = 0; i < Bf16GemmRowsTaskCount(s); ++i) {
-    RunBf16GemmRowsTask(a.view, s, GetParam(), i, rows.get());
-  }
   const std::vector<uint16_t> column = Rounded(random.Floats(s.m, -1, 1));
   GemmArgs args = {.sizes = s, .alpha = 0};
   args.ldc = s.n;
   std::vector<uint16_t> c(s.m * s.n);
   const Bf16Output output = {c.data(), {{.data = column.data(), .row_stride = 1}}};
-  for (size_t i = 0; i < Bf16GemmTaskCount(s); ++i) {
-    RunBf16GemmTask(args, GetParam(), rows.get(), packed.get(), i, &output);
-  }
+  MultiplyInto(output, a.view, b.view, args, GetParam());
   for (size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], column[i / s.n]) << i;
 }
 
