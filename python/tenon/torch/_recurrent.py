@@ -220,18 +220,16 @@ def _lstm_layers(*given: Any) -> Any:
     if not _is_whole(given):
         return torch.lstm(*given)
     x, states, parameters, *settings = given
-    return _layers(
-        torch.ops.tenon.lstm, _LSTM_ORDER, *_cast([x]), _cast(states), _cast(parameters), *settings
-    )
+    tensors = _cast([x])[0], _cast(states), _cast(parameters)
+    return _layers(torch.ops.tenon.lstm, _LSTM_ORDER, *tensors, *settings)
 
 
 def _gru_layers(*given: Any) -> Any:
     if not _is_whole(given):
         return torch.gru(*given)
     x, state, parameters, *settings = given
-    result = _layers(
-        torch.ops.tenon.gru, _GRU_ORDER, *_cast([x]), _cast([state]), _cast(parameters), *settings
-    )
+    tensors = _cast([x])[0], _cast([state]), _cast(parameters)
+    result = _layers(torch.ops.tenon.gru, _GRU_ORDER, *tensors, *settings)
     # As PyTorch's own, whose states stay as they are. Those of its LSTM have the type of autocast.
     return tuple(each.to(x.dtype) for each in result)
 
