@@ -151,3 +151,37 @@ def test_infinities_and_what_is_no_number_pass_through() -> None:
     assert np.all(np.isposinf(got[3]))
     assert np.all(np.isnan(got[4]))
     assert np.all(np.isfinite(np.delete(got, [3, 4], 0)))
+
+
+@pytest.mark.parametrize("a_shape", [(50,), (1, 50), (37, 50), (2, 3, 50)])
+@pytest.mark.parametrize("level", ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_ALL"])
+def test_layers_between_wider_operators(a_shape: tuple[int, ...], level: str) -> None:
+    """Exp has no kernel of bfloat16, so all of it is computed in floats but the product."""
+    a, w, bias = numbers(*a_shape, seed=1), numbers(50, 40, seed=2), numbers(40, seed=3)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Exp", ["a"], ["e"]),
+            helper.make_node("MatMul", ["e", "w"], ["p"]),
+            helper.make_node("Add", ["p", "bias"], ["s"]),
+            helper.make_node("Relu", ["s"], ["y"]),
+        ],
+        "layer",
+        [helper.make_tensor_value_info("a", TensorProto.BFLOAT16, a_shape)],
+        [helper.make_tensor_value_info("y", TensorProto.BFLOAT16, None)],
+        [stored(w, "w"), stored(bias, "bias")],
+    )
+    model = helper.make_model(graph, opset_imports=DOMAINS, ir_version=10).SerializeToString()
+    options = tenon.SessionOptions()
+    options.graph_optimization_level = getattr(tenon.GraphOptimizationLevel, level)
+    session = tenon.InferenceSession(model, options)
+    feed = tenon.OrtValue.ortvalue_from_numpy_with_onnx_type(
+        a.view(np.uint16), TensorProto.BFLOAT16
+    )
+    sums = np.exp(exact(a)) @ exact(w) + exact(bias)
+    size = np.exp(exact(a)) @ np.abs(exact(w))
+    for _ in range(3):
+        (value,) = session.run_with_ort_values(["y"], {"a": feed})
+        got = value.numpy().view(BF16).astype(np.float32)
+        assert got.shape == sums.shape
+        # The product rounds the exponentials, which others would have rounded before.
+        assert np.all(np.abs(got - np.maximum(sums, 0)) <= np.abs(sums) * 2**-8 + size * 2**-8)

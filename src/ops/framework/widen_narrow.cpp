@@ -124,13 +124,19 @@ class NarrowWidening {
     if (node.provider >= 0 || !(is_mixed || Touches(node))) return false;
     const DataType common = is_mixed ? AttentionType(graph_, node) : DataType::kUndefined;
     const bool is_product = Multiplies(node) && HasBfloat16Input(graph_, node);
-    if (is_product && kernels::IsBf16GemmFast(kernels::Bf16Parts::kOne)) {
-      node.SetAttribute(std::string(kFromBfloat16), int64_t{1});
-    }
+    const bool rounds = is_product && kernels::IsBf16GemmFast(kernels::Bf16Parts::kOne);
+    if (rounds) node.SetAttribute(std::string(kFromBfloat16), int64_t{1});
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.has_input(i) || (is_mixed && i > kPastValue)) continue;
       const DataType wide = TypeFor(graph_.value(node.inputs[i]).type, common);
       if (wide == DataType::kUndefined) continue;
+      if (rounds && IsConstantMatrix(node, i)) {
+        // The standard's MatMul has operands of one type.
+        node.op_type = "FusedMatMul";
+        node.domain = "com.tenon";
+        node.schema = nullptr;
+        continue;
+      }
       const ValueId rounded = is_product ? BeforeRounding(node.inputs[i]) : ValueId::kNone;
       graph_.SetInput(id, i,
                       rounded != ValueId::kNone ? rounded : WideOf(node.inputs[i], wide, node));
@@ -209,6 +215,14 @@ class NarrowWidening {
     AddCast(narrow, wide, for_node);
     wide_[{narrow, type}] = wide;
     return wide;
+  }
+
+  // Whether the input is the constant right operand of a MatMul: a kernel that rounds reads it as
+  // it is, and no copy in float32 is made.
+  bool IsConstantMatrix(const Node& node, size_t i) const {
+    if (i != 1 || node.op_type != "MatMul") return false;
+    const Tensor* constant = graph_.StoredConstantOf(node.inputs[i]);
+    return constant != nullptr && constant->rank() == 2;
   }
 
   // Lets the readers of a cast of a value whose wide form is known read that.
