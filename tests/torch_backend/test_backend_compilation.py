@@ -174,7 +174,6 @@ class TestGraphs:
     @pytest.mark.parametrize(
         ("function", "dtype", "name", "reason"),
         [
-            (lambda x: x * 2, torch.float16, "mul.Tensor", "a tensor is of type torch.float16"),
             (lambda x: x * 2j, torch.float32, "mul.Tensor", "a tensor is of type torch.complex64"),
             (lambda x: x[..., :0] * 2, torch.float32, "mul.Tensor", "a tensor has no elements"),
             (lambda x: x + torch.rand(8), torch.float32, "rand.default", "it draws random numbers"),
