@@ -48,22 +48,29 @@ struct Operand {
   float& At(size_t i, size_t j) { return storage[i * view.row_stride + j * view.column_stride]; }
 };
 
-std::vector<float> Multiply(const Operand& a, const Operand& b, GemmArgs args, Bf16Parts parts,
-                            bool backward = false) {
+// All tasks of a product, in order or from the last to the first. output: null if C is in `args`.
+void RunTasks(const Bf16Matrix& a, const Bf16Matrix& b, const GemmArgs& args, Bf16Parts parts,
+              const Bf16Output* output, bool backward = false) {
   const auto [m, n, k] = args.sizes;
   const auto each = [&](size_t tasks, auto&& run) {
     for (size_t i = 0; i < tasks; ++i) run(backward ? tasks - 1 - i : i);
   };
   Aligned packed(PackedBf16GemmBSize(n, k, parts)), rows(Bf16GemmRowsSize(args.sizes, parts));
-  each(PackBf16GemmBTaskCount(n),
-       [&](size_t task) { RunPackBf16GemmBTask(b.view, n, k, parts, task, packed.get()); });
+  each(PackBf16GemmBTaskCount(n), [&, n = n, k = k](size_t task) {
+    RunPackBf16GemmBTask(b, n, k, parts, task, packed.get());
+  });
   each(Bf16GemmRowsTaskCount(args.sizes),
-       [&](size_t task) { RunBf16GemmRowsTask(a.view, args.sizes, parts, task, rows.get()); });
-  std::vector<float> c(m * n, 12345.0f);
-  args.c = c.data();
-  args.ldc = n;
+       [&](size_t task) { RunBf16GemmRowsTask(a, args.sizes, parts, task, rows.get()); });
   each(Bf16GemmTaskCount(args.sizes),
-       [&](size_t task) { RunBf16GemmTask(args, parts, rows.get(), packed.get(), task); });
+       [&](size_t task) { RunBf16GemmTask(args, parts, rows.get(), packed.get(), task, output); });
+}
+
+std::vector<float> Multiply(const Operand& a, const Operand& b, GemmArgs args, Bf16Parts parts,
+                            bool backward = false) {
+  std::vector<float> c(args.sizes.m * args.sizes.n, 12345.0f);
+  args.c = c.data();
+  args.ldc = args.sizes.n;
+  RunTasks(a.view, b.view, args, parts, nullptr, backward);
   return c;
 }
 
@@ -157,21 +164,6 @@ float FloatOf(uint16_t number) {
   return x;
 }
 
-void MultiplyInto(const Bf16Output& output, const Bf16Matrix& a, const Bf16Matrix& b,
-                  const GemmArgs& args, Bf16Parts parts) {
-  const auto [m, n, k] = args.sizes;
-  Aligned packed(PackedBf16GemmBSize(n, k, parts)), rows(Bf16GemmRowsSize(args.sizes, parts));
-  for (size_t i = 0; i < PackBf16GemmBTaskCount(n); ++i) {
-    RunPackBf16GemmBTask(b, n, k, parts, i, packed.get());
-  }
-  for (size_t i = 0; i < Bf16GemmRowsTaskCount(args.sizes); ++i) {
-    RunBf16GemmRowsTask(a, args.sizes, parts, i, rows.get());
-  }
-  for (size_t i = 0; i < Bf16GemmTaskCount(args.sizes); ++i) {
-    RunBf16GemmTask(args, parts, rows.get(), packed.get(), i, &output);
-  }
-}
-
 TEST_P(Bf16GemmTest, ReadsAndWritesBfloat16) {
   for (const GemmSizes& s : kSizes) {
     for (int form = 0; form < 4; ++form) {
@@ -191,7 +183,7 @@ TEST_P(Bf16GemmTest, ReadsAndWritesBfloat16) {
       const Bf16Output output = {
           c.data(),
           {{.data = row_numbers.data(), .column_stride = 1}, {whole_numbers.data(), s.n, 1, -2}}};
-      MultiplyInto(output, a16, b16, args, GetParam());
+      RunTasks(a16, b16, args, GetParam(), &output);
       for (size_t i = 0; i < s.m; ++i) {
         for (size_t j = 0; j < s.n; ++j) {
           double sum = 0, size = 0;
@@ -219,7 +211,7 @@ TEST_P(Bf16GemmTest, AddendsOfBfloat16AreBroadcast) {
   args.ldc = s.n;
   std::vector<uint16_t> c(s.m * s.n);
   const Bf16Output output = {c.data(), {{.data = column.data(), .row_stride = 1}}};
-  MultiplyInto(output, a.view, b.view, args, GetParam());
+  RunTasks(a.view, b.view, args, GetParam(), &output);
   for (size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], column[i / s.n]) << i;
 }
 
