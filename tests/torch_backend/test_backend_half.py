@@ -95,6 +95,22 @@ def test_models_are_as_exact_as_in_pytorch(name, dtype, cast):
     assert left(model, x, dtype, cast) == []
 
 
+@pytest.mark.skipif(
+    not torch.cpu._is_avx512_bf16_supported(), reason="no products of bfloat16 here"
+)
+def test_products_are_of_bfloat16():
+    """1 + 2^-9 is rounded to 1 before the product, whose sum is not rounded."""
+    x, w = torch.full((32, 64), 1 + 2.0**-9), torch.ones(64, 32)
+
+    def multiply(x, w):
+        with torch.autocast("cpu", BF16):
+            return (x @ w).float()
+
+    expected = torch.full((32, 32), 64.0)
+    assert torch.equal(multiply(x, w), expected)
+    assert torch.equal(compiled(multiply)(x, w), expected)  # 64.125 in float32
+
+
 def test_no_grad_and_inputs_that_are_not_contiguous():
     x, w = torch.randn(40, 24).to(BF16).t(), torch.randn(24, 40).to(BF16)
 
