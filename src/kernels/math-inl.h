@@ -70,15 +70,24 @@ HWY_INLINE V TimesPowerOfTwo(D d, V p, V n) {
 #endif
 }
 
-// Returns r where x = n ln2 + r with n the nearest integer and |r| <= ln2 / 2, for |x| < 2^20.
-template <class D, class V>
-HWY_INLINE V ReduceForExp(D d, V x, V& n) {
-  // Adding and subtracting 1.5 * 2^23 rounds to an integer.
-  const V magic = hn::Set(d, 12582912.0f);
-  n = hn::Sub(hn::MulAdd(x, hn::Set(d, 1.44269504f), magic), magic);
+// Returns r where x = n ln2 + r with n the nearest integer to `nearest` / ln2, and |r| <= ln2 / 2 if
+// x is `nearest`, for |nearest| < 2^20. The low bits of `bits` are those of the integer n + kBias.
+template <int kBias, class D, class V>
+HWY_INLINE V ReduceForExp(D d, V x, V nearest, V& n, V& bits) {
+  // Adding 1.5 * 2^23 rounds to an integer.
+  const V magic = hn::Set(d, 12582912.0f + kBias);
+  bits = hn::MulAdd(nearest, hn::Set(d, 1.44269504f), magic);
+  n = hn::Sub(bits, magic);
   // ln2 in two parts; the first has 15 bits, so that its product with n is exact without FMA too.
   const V r = hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x);
   return hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), r);
+}
+
+// Returns r where x = n ln2 + r with n the nearest integer and |r| <= ln2 / 2, for |x| < 2^20.
+template <class D, class V>
+HWY_INLINE V ReduceForExp(D d, V x, V& n) {
+  V bits;
+  return ReduceForExp<0>(d, x, x, n, bits);
 }
 
 // exp(r) - 1 for |r| <= ln2 / 2.
@@ -212,14 +221,21 @@ HWY_INLINE V Erf(D d, V x) {
   return ClampKeepNan(d, hn::Div(hn::Mul(c, p), q), -1.0f, 1.0f);
 }
 
-// 1 / (1 + exp(-x)), accurate where the result is tiny too, and near 1, where it is 1 less the
-// value at -x. Max error: 3 ULP.
+// 1 / (1 + exp(-x)). Max error: 3 ULP.
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V z = ExpNonPositive(d, hn::Neg(hn::Abs(x)));
-  const V below_half = hn::Div(z, hn::Add(one, z));
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below_half, hn::Sub(one, below_half));
+  // Numerator and denominator are multiplied by 2^-24, so that the power may be up to 2^150, beyond
+  // which the result is 0. Below 2^-29 the denominator rounds to 1.
+  constexpr int kScale = -24;
+  const V scale = hn::Set(d, 0x1p-24f);
+  const V above = MaxOrSecond(hn::Set(d, -20.0f), hn::Neg(x));
+  const V within = MinOrSecond(hn::Set(d, 104.0f), above);
+  V n, bits;
+  // Above 104, n stays and r grows, to infinity if x is infinite.
+  const V r = ReduceForExp<127 + kScale>(d, above, within, n, bits);
+  const hn::RebindToSigned<D> di;
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, bits)));
+  return hn::Div(scale, hn::MulAdd(power, Expm1Reduced(d, r), hn::Add(power, scale)));
 }
 
 // log(1 + z) for z in [0, 1] or NaN: Log1p without the cases that cannot be. Max error: 2 ULP.
