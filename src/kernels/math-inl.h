@@ -70,8 +70,9 @@ HWY_INLINE V TimesPowerOfTwo(D d, V p, V n) {
 #endif
 }
 
-// Returns r where x = n ln2 + r with n the nearest integer to `nearest` / ln2, and |r| <= ln2 / 2 if
-// x is `nearest`, for |nearest| < 2^20. The low bits of `bits` are those of the integer n + kBias.
+// Returns r where x = n ln2 + r with n the nearest integer to `nearest` / ln2, and |r| <= ln2 / 2
+// if x is `nearest`, for |nearest| < 2^20. The low bits of `bits` are those of the integer n +
+// kBias.
 template <int kBias, class D, class V>
 HWY_INLINE V ReduceForExp(D d, V x, V nearest, V& n, V& bits) {
   // Adding 1.5 * 2^23 rounds to an integer.

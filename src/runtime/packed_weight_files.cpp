@@ -57,9 +57,10 @@ constexpr size_t kLeastFloats = (64 << 10) / sizeof(float);
 
 }  // namespace
 
-Result<Tensor> AllocatePacked(size_t floats) {
-  return Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(floats)}),
-                          SharedLastingMemory());
+Result<Tensor> AllocatePacked(size_t floats, HugePages pages) {
+  return Tensor::Allocate(
+      DataType::kFloat, Shape({static_cast<int64_t>(floats)}),
+      pages == HugePages::kPreferred ? SharedLastingMemory() : SharedWorkMemory());
 }
 
 Result<std::shared_ptr<PackedWeightFiles>> PackedWeightFiles::Open(std::string folder,

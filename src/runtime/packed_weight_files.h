@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/huge_pages.h"
 #include "base/logging.h"
 #include "base/status.h"
 #include "tensor/tensor.h"
@@ -52,6 +53,6 @@ class PackedWeightFiles {
 };
 
 // `floats` floats of memory that lasts as a session does.
-Result<Tensor> AllocatePacked(size_t floats);
+Result<Tensor> AllocatePacked(size_t floats, HugePages pages);
 
 }  // namespace tenon

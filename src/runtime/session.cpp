@@ -164,7 +164,7 @@ Status Session::OptimizeAndPlan() {
   std::shared_ptr<Allocator> pool = parts_.memory;
   if (!pool) {
     pool = std::make_shared<CachingArena>(
-        traced(SharedLastingMemory(), host, MemoryEvents::kDevice, true), limit);
+        traced(SharedWorkMemory(), host, MemoryEvents::kDevice, true), limit);
   }
   TENON_ASSIGN_OR_RETURN(
       const size_t memory_plans,

@@ -1,9 +1,8 @@
 #include "tensor/allocator.h"
 
-#include <algorithm>
-#include <cstdlib>  // posix_memalign besides the standard's
+#include <cstdlib>
 
-#include "base/huge_pages.h"
+#include "tensor/system_memory.h"
 
 namespace tenon {
 namespace {
@@ -11,21 +10,10 @@ namespace {
 class SystemAllocator final : public Allocator {
  public:
   void* Allocate(size_t bytes) override {
-    if (bytes > SIZE_MAX - kAlignment) return nullptr;
-    if (bytes >= kHugePageBytes) return AllocateHuge(bytes);
-    const size_t whole_lines = std::max<size_t>((bytes + kAlignment - 1) / kAlignment, 1);
-    return std::aligned_alloc(kAlignment, whole_lines * kAlignment);
+    return AllocateSystemMemory(bytes, HugePages::kPreferred);
   }
   void Free(void* block) override { std::free(block); }
   const MemoryInfo& info() const override { return CpuMemory(); }
-
- private:
-  static void* AllocateHuge(size_t bytes) {
-    void* block = nullptr;
-    if (posix_memalign(&block, kHugePageBytes, bytes) != 0) return nullptr;
-    PreferHugePages(block, bytes);
-    return block;
-  }
 };
 
 }  // namespace

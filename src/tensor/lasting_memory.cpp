@@ -1,8 +1,9 @@
 #include "tensor/lasting_memory.h"
 
 #include <algorithm>
+#include <cstdlib>
 
-#include "base/huge_pages.h"
+#include "tensor/system_memory.h"
 
 namespace tenon {
 namespace {
@@ -27,7 +28,7 @@ struct LastingMemory::Region {
 
 std::byte* LastingMemory::Take(size_t size) {
   if (current_ == nullptr || kRegionBytes - current_->filled < size) {
-    void* const memory = ReserveHugePages(kRegionBytes);
+    void* const memory = ReserveHugePages(kRegionBytes, huge_pages_);
     if (memory == nullptr) return nullptr;
     // The previous region lives on in its blocks.
     current_ = new Region{static_cast<std::byte*>(memory)};
@@ -40,12 +41,12 @@ std::byte* LastingMemory::Take(size_t size) {
 }
 
 void* LastingMemory::Allocate(size_t bytes) {
-  if (!IsMedium(bytes)) return CpuAllocator().Allocate(bytes);
+  if (!IsMedium(bytes)) return AllocateSystemMemory(bytes, huge_pages_);
   const size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const MutexLock lock(mutex_);
   void* memory = stats_.bytes_in_use >= kEnoughForHugePages ? Take(size) : nullptr;
   Region* const region = memory == nullptr ? nullptr : current_;
-  if (memory == nullptr) memory = CpuAllocator().Allocate(size);
+  if (memory == nullptr) memory = AllocateSystemMemory(size, huge_pages_);
   if (memory == nullptr) return nullptr;
   blocks_[memory] = {region, size};
   stats_.bytes_in_use += size;
@@ -61,7 +62,7 @@ void LastingMemory::Free(void* memory) {
   if (found != blocks_.end()) blocks_.erase(found);
   stats_.bytes_in_use -= block.size;
   if (block.region == nullptr) {
-    CpuAllocator().Free(memory);
+    std::free(memory);
   } else {
     FreeInRegion(*block.region, memory, block.size);
   }
@@ -83,10 +84,16 @@ AllocatorStats LastingMemory::Stats() const {
   return stats_;
 }
 
+// Both are never destroyed: tensors may outlive every other object of the library.
 std::shared_ptr<Allocator> SharedLastingMemory() {
-  // Never destroyed: tensors may outlive every other object of the library.
   static const auto* const allocator =
-      new std::shared_ptr<Allocator>(std::make_shared<LastingMemory>());
+      new std::shared_ptr<Allocator>(std::make_shared<LastingMemory>(HugePages::kPreferred));
+  return *allocator;
+}
+
+std::shared_ptr<Allocator> SharedWorkMemory() {
+  static const auto* const allocator =
+      new std::shared_ptr<Allocator>(std::make_shared<LastingMemory>(HugePages::kIfQuick));
   return *allocator;
 }
 

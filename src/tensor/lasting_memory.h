@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/huge_pages.h"
 #include "base/mutex.h"
 #include "tensor/allocator.h"
 
@@ -16,7 +17,7 @@ namespace tenon {
 // but their memory goes back to the system. Thread-safe.
 class LastingMemory final : public Allocator {
  public:
-  LastingMemory() = default;
+  explicit LastingMemory(HugePages huge_pages) : huge_pages_(huge_pages) {}
   // Every block must have been freed.
   ~LastingMemory() override = default;
   LastingMemory(const LastingMemory&) = delete;
@@ -40,13 +41,16 @@ class LastingMemory final : public Allocator {
   std::byte* Take(size_t size);
   void FreeInRegion(Region& region, void* memory, size_t size);
 
+  const HugePages huge_pages_;
   mutable Mutex mutex_;
   Region* current_ = nullptr;
   std::unordered_map<void*, Block> blocks_;
   AllocatorStats stats_;
 };
 
-// The one that all sessions use. Lives as long as the process.
+// Those that all sessions use: for weights, and for the blocks of arenas, of which a first run has
+// to wait for many. Both live as long as the process.
 std::shared_ptr<Allocator> SharedLastingMemory();
+std::shared_ptr<Allocator> SharedWorkMemory();
 
 }  // namespace tenon

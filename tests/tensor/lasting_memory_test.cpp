@@ -30,8 +30,12 @@ void ExpectWhole(const Held& held) {
   EXPECT_TRUE(held.bytes == 0 || is_kept(held.bytes - 1));
 }
 
-TEST(LastingMemoryTest, BlocksOfAnySizeHoldWhatWasWritten) {
-  LastingMemory memory;
+class LastingMemoryTest : public testing::TestWithParam<HugePages> {};
+INSTANTIATE_TEST_SUITE_P(HugePages, LastingMemoryTest,
+                         testing::Values(HugePages::kPreferred, HugePages::kIfQuick));
+
+TEST_P(LastingMemoryTest, BlocksOfAnySizeHoldWhatWasWritten) {
+  LastingMemory memory(GetParam());
   std::vector<Held> held;
   int fill = 0;
   for (int round = 0; round < 3; ++round) {
@@ -48,8 +52,8 @@ TEST(LastingMemoryTest, BlocksOfAnySizeHoldWhatWasWritten) {
   memory.Free(nullptr);
 }
 
-TEST(LastingMemoryTest, TakesHugePagesOnlyForWhatFillsOne) {
-  LastingMemory memory;
+TEST_P(LastingMemoryTest, TakesHugePagesOnlyForWhatFillsOne) {
+  LastingMemory memory(GetParam());
   std::vector<void*> blocks;
   constexpr size_t kBytes = size_t{100} << 10;
   for (size_t bytes = 0; bytes < (size_t{1} << 20); bytes += kBytes) {
@@ -64,8 +68,8 @@ TEST(LastingMemoryTest, TakesHugePagesOnlyForWhatFillsOne) {
   EXPECT_TRUE(reserved == size_t{128} << 20 || reserved == 0) << reserved;
 }
 
-TEST(LastingMemoryTest, AnImpossibleSizeGivesNull) {
-  LastingMemory memory;
+TEST_P(LastingMemoryTest, AnImpossibleSizeGivesNull) {
+  LastingMemory memory(GetParam());
   EXPECT_EQ(memory.Allocate(SIZE_MAX), nullptr);
   EXPECT_EQ(memory.Allocate(SIZE_MAX / 4 * 3), nullptr);
   EXPECT_EQ(memory.Stats().bytes_in_use, 0u);

@@ -117,7 +117,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     is_rounded_ = method_ == NchwcMethod::kDirect &&
                   (attrs_.from_bfloat16 || info.weights().precision == MatmulPrecision::kMedium) &&
                   kernels::ConvBlockedBf16Worthwhile(*shape);
-    packed_.Keep(*weights, Form(), info.weights());
+    packed_.Keep(*weights, Form(), info.weights(), HugePages::kIfQuick);
     info.ReleaseConstant(1);
     return OkStatus();
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/function_ref.h"
+#include "base/huge_pages.h"
 #include "base/mapped_file.h"
 #include "base/mutex.h"
 #include "base/status.h"
@@ -30,19 +31,22 @@ class LazyWeights {
   using Fill = FunctionRef<void(const Tensor& constant, float* weights)>;
 
   // Takes the constant from which the weights will be made. `form` identifies the form of the
-  // weights: kernels with equal forms share them.
-  void Keep(Tensor constant, std::string_view form, const WeightPolicy& policy) {
+  // weights: kernels with equal forms share them. Weights that a run reads once are read faster
+  // from huge pages; for those that it reads many times, `pages` may say not to wait for them.
+  void Keep(Tensor constant, std::string_view form, const WeightPolicy& policy,
+            HugePages pages = HugePages::kPreferred) {
     constant_ = std::move(constant);
     form_ = Format("{} of {} {} on {}", form, DataTypeName(constant_.type()), constant_.shape(),
                    kernels::ActiveForm());
     policy_ = policy;
+    pages_ = pages;
     is_kept_ = true;
   }
   // Whether Keep was called; unlike the constant, this does not change during other runs.
   bool is_kept() const { return is_kept_; }
   // Takes the memory of the weights, so many floats, so that no later call fails.
   Status Reserve(size_t floats) {
-    TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats));
+    TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats, pages_));
     return OkStatus();
   }
 
@@ -89,7 +93,7 @@ class LazyWeights {
     }
     Tensor made = reserved_;
     if (!made.defined()) {
-      TENON_ASSIGN_OR_RETURN(made, AllocatePacked(floats));
+      TENON_ASSIGN_OR_RETURN(made, AllocatePacked(floats, pages_));
     }
     fill(constant, made.data<float>());
     if (key) policy_.files->Store(*key, made);
@@ -117,6 +121,7 @@ class LazyWeights {
   bool is_kept_ = false;
   std::string form_;
   WeightPolicy policy_;
+  HugePages pages_ = HugePages::kPreferred;
   mutable Mutex mutex_;
   mutable std::atomic<const float*> ready_ = nullptr;
   mutable Tensor constant_, reserved_;

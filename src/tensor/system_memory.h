@@ -1,0 +1,14 @@
+// Blocks of memory from the C library.
+#pragma once
+
+#include <cstddef>
+
+#include "base/huge_pages.h"
+
+namespace tenon {
+
+// At least `bytes` bytes, aligned to Allocator::kAlignment; null if there is no such memory. Blocks
+// of a huge page and more are aligned to huge pages. Freed with std::free. Thread-safe.
+void* AllocateSystemMemory(size_t bytes, HugePages when);
+
+}  // namespace tenon
