@@ -229,7 +229,10 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
   entry =
       region.is_whole ? plans.FindAgain(feeds, frame, std::move(entry)) : plans.Find(feeds, frame);
   if (scope.meter != nullptr) scope.meter->set_paused(true);
-  Status bound = frame.Bind(scope.dump == nullptr ? entry->memory() : nullptr);
+  // The blocks that the recorded run left in the arena have the sizes of single values, so they are
+  // of no use for a slab.
+  Status bound = entry->IsFirstUse() ? plan_.locations[0].allocator->Shrink() : OkStatus();
+  if (bound.ok()) bound = frame.Bind(scope.dump == nullptr ? entry->memory() : nullptr);
   if (scope.meter != nullptr) scope.meter->set_paused(false);
   TENON_RETURN_IF_ERROR(std::move(bound));
   const bool is_planned = frame.memory() != nullptr;

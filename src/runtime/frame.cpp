@@ -56,8 +56,6 @@ Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
   for (size_t i = 0; i < slabs_.size(); ++i) {
     if (slabs_[i].bytes() >= memory->slab_bytes[i]) continue;
     slabs_[i] = Tensor();
-    // What a recorded run left in an arena has the sizes of single values: too small for a slab.
-    if (i == 0) TENON_RETURN_IF_ERROR(plan_.locations[i].allocator->Shrink());
     TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], plan_.locations[i].allocator));
     // All later runs write the slab; only the recorded run does not wait for huge pages.
     if (plan_.locations[i].memory->SameDevice(CpuMemory())) {

@@ -1,6 +1,7 @@
 // The memory plans of one region, by the shapes of the values that go into it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,6 +19,8 @@ class MemoryPlanEntry {
  public:
   // Null until the plan is made.
   const std::shared_ptr<const MemoryPlan>& memory() const { return memory_; }
+  // Whether there is a plan and this is the first call since then.
+  bool IsFirstUse() { return memory_ != nullptr && !is_used_ && !is_used_.exchange(true); }
 
  private:
   friend class MemoryPlanCache;
@@ -32,6 +35,7 @@ class MemoryPlanEntry {
   std::vector<Known> feeds_;
   std::vector<Known> live_in_;
   std::shared_ptr<const MemoryPlan> memory_;
+  std::atomic<bool> is_used_ = false;
 };
 
 // Keeps the plans that were used last. Different lists of shapes never share a plan. Thread-safe.

@@ -355,6 +355,25 @@ TEST_F(PartialRunTest, APlannedPartAllocatesOnce) {
   }
 }
 
+// The arena does not keep what a recorded run allocated beside the slab of later runs.
+TEST_F(PartialRunTest, APlannedRunHoldsNoMoreThanTheRecordedOne) {
+  ModelBuilder b;
+  b.Input("x", {n});
+  for (const char* scaled : {"p", "q", "r", "s"}) b.Node("Scale", {"x"}, {scaled});
+  b.Node("Add", {"p", "q"}, {"pq"}).Node("Add", {"r", "s"}, {"rs"});
+  b.Node("Add", {"pq", "rs"}, {"y"}).Output("y");
+  Plan(b);
+  const Value x = Row(Floats(size_t{1} << 18, 1));
+  std::vector<uint64_t> reserved;
+  for (int run = 0; run < 3; ++run) {
+    std::vector<Value> fetches(1);
+    ASSERT_TRUE(RunWhole(x, fetches).ok());
+    reserved.push_back(memory_->Stats().bytes_reserved);
+  }
+  EXPECT_LE(reserved[1], reserved[0]);
+  EXPECT_EQ(reserved[2], reserved[1]);
+}
+
 // TX-8: what the caller fetched outlives the frame.
 TEST_F(PartialRunTest, FetchedValuesOutliveTheState) {
   PlanChain();
