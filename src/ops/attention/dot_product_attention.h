@@ -1,5 +1,6 @@
 // softmax(scale Q K' + addends) V for every head of a batch: the computation that all attention
-// operators share. Its tasks are blocks of queries, whose scores stay in the L2 cache.
+// operators share. It goes by blocks of queries, whose scores stay in the L2 cache. A task computes
+// some blocks of a head, for which it packs the keys once.
 #pragma once
 
 #include <optional>
@@ -88,14 +89,27 @@ class DotProductAttention {
                    float* gemm_scratch) const;
 
  private:
+  // Keys that a task has packed; none if `data` is null.
+  struct PackedKeys {
+    KeyRange keys;
+    const float* data;
+  };
+
   size_t scratch_bytes() const;  // for each running task
   // Tasks may run in any order, on any threads. scratch: aligned to 64.
   void RunTask(size_t task, float* scratch) const;
+  void RunBlock(const QueryBlock& block, const PackedKeys& packed, float* scores, float* mask_row,
+                float* gemm_scratch) const;
+  PackedKeys PackKeys(size_t b, size_t h, size_t first_block, size_t last_block,
+                      float* packed) const;
   KeyRange KeysOfBlock(size_t b, size_t first, size_t rows) const;
-  size_t GemmInt8() const;
+  size_t GemmScratch() const;
+  size_t KeyHead(size_t h) const { return h / (in_.q.heads / in_.k.heads); }
   kernels::GemmArgs KeyProduct(size_t b, size_t h, size_t first, size_t rows) const;
-  void MultiplyKeys(size_t b, size_t h, size_t first, size_t rows, KeyRange keys, float* scores,
-                    float* gemm_scratch) const;
+  KeyRange MultiplyKeys(const QueryBlock& block, const PackedKeys& packed, float* scores,
+                        float* gemm_scratch) const;
+  KeyRange TakeWeights(const QueryBlock& block, const PackedKeys& packed, float* weights,
+                       float* mask_row, float* gemm_scratch) const;
   void TakeSoftmax(size_t h, KeyRange own, KeyRange keys, const float* mask, float* scores,
                    float* log_sum) const;
   void StoreScores(size_t b, size_t h, size_t first, size_t rows, float* mask_row,
@@ -109,7 +123,8 @@ class DotProductAttention {
   size_t task_count_ = 0;
   size_t rows_ = 0;    // queries in a block
   size_t blocks_ = 0;  // in a head
-  size_t score_floats_ = 0, mask_floats_ = 0;
+  size_t groups_ = 0;  // of blocks, in a head: each is a task
+  size_t score_floats_ = 0, mask_floats_ = 0, packed_floats_ = 0;
 };
 
 }  // namespace tenon
