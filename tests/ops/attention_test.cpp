@@ -295,6 +295,36 @@ TEST(AttentionTest, WindowsBoundWhatAQuerySees) {
   }
 }
 
+// A task packs the keys that some blocks of queries see together.
+TEST(AttentionTest, SeveralBlocksInATask) {
+  AttentionCase c = {.name = "all keys",
+                     .batch = 1,
+                     .heads = 16,
+                     .queries = 140,
+                     .keys = 1000,
+                     .size = 9,
+                     .value_size = 3,
+                     .opset = 25};
+  CheckAttention(c, DataType::kFloat);
+  c.is_causal = true;
+  c.kv_heads = 4;
+  c.name = "causal, grouped heads";
+  CheckAttention(c, DataType::kFloat);
+  c.past = 13;
+  c.left = 60;
+  c.name = "causal, past, window";
+  CheckAttention(c, DataType::kFloat);
+  c.past = 0;
+  c.is_causal = false;
+  c.right = 41;
+  c.softcap = 0.75f;
+  c.name = "window to both sides";
+  CheckAttention(c, DataType::kFloat);
+  c.key_lengths = {820};
+  c.name = "window, key lengths";
+  CheckAttention(c, DataType::kFloat);
+}
+
 TEST(AttentionTest, WindowsMayBeLongerThanAllKeys) {
   for (const int64_t window : {int64_t{6}, int64_t{100}, std::numeric_limits<int64_t>::max() / 2}) {
     CheckAttention({.name = "to the left", .queries = 9, .keys = 3, .left = window, .opset = 25});
