@@ -1,4 +1,4 @@
-// The gradients of products, convolutions and pools.
+// The gradients of products, determinants and convolutions.
 #include <array>
 #include <numeric>
 #include <set>
@@ -156,6 +156,32 @@ Result<Gradients> Einsum(Builder& b, const Inputs& in) {
   return all;
 }
 
+// ---- determinants -------------------------------------------------------------------------------
+
+// With the last two axes exchanged.
+ValueId Turned(Builder& b, ValueId x, int64_t rank) {
+  std::vector<int64_t> order = AxesBetween(0, rank);
+  std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
+  return Transposed(b, x, std::move(order));
+}
+
+// dX = dy y X^-T, so a matrix without an inverse is an error of Inverse.
+Result<Gradients> Det(Builder& b, const Inputs& in) {
+  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
+  const ValueId inverse = b.Op("Inverse", {in.x(0)}, {}, kMicrosoft);
+  const ValueId slope =
+      b.Op("Unsqueeze", {Mul(b, in.dy(), in.y()), b.Integers(std::array<int64_t, 2>{-2, -1})});
+  return Gradients{Mul(b, slope, Turned(b, inverse, rank))};
+}
+
+// dX = -Y' dY Y'
+Result<Gradients> Inverse(Builder& b, const Inputs& in) {
+  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
+  const ValueId turned = Turned(b, in.y(), rank);
+  const ValueId product = b.Op("MatMul", {b.Op("MatMul", {turned, in.dy()}), turned});
+  return Gradients{b.Op("Neg", {product})};
+}
+
 // ---- convolutions -------------------------------------------------------------------------------
 
 enum Side : size_t { kOfX, kOfW, kOfBias };
@@ -218,96 +244,15 @@ Result<Gradients> ConvTranspose(Builder& b, const Inputs& in) {
   return all;
 }
 
-// ---- pools --------------------------------------------------------------------------------------
-
-// Whether all sizes but the first are numbers, as the operators for pools need.
-bool HasKnownSizes(const SymbolicShape* shape) {
-  if (shape == nullptr || shape->rank() < 3) return false;
-  for (size_t i = 1; i < shape->rank(); ++i) {
-    if (!(*shape)[i].is_number()) return false;
-  }
-  return true;
-}
-
-Result<Gradients> MaxPool(Builder& b, const Inputs& in) {
-  TENON_RETURN_IF_ERROR(CheckOnlyFirst(in));
-  const ValueId x = in.x(0), positions = b.OutputOf(in.node, 1);
-  // The positions of other orders are those of another layout.
-  if (in.node.GetInt("storage_order", 0) != 0) {
-    return NotImplemented("{} has no gradient yet with storage_order", in.node.Describe());
-  }
-  if (!b.MayUseKernels(x) || !HasKnownSizes(b.ShapeOf(x))) {
-    return Gradients{b.ScatteredByPosition(x, positions, in.dy())};
-  }
-  const ValueId dx = b.Op("MaxPoolGrad", {in.dy(), positions});
-  b.graph().value(dx).type.shape = *b.ShapeOf(x);
-  return Gradients{dx};
-}
-
-Result<Gradients> AveragePool(Builder& b, const Inputs& in) {
-  const std::vector<int64_t> dilations = in.node.GetInts("dilations");
-  const bool is_dilated =
-      std::any_of(dilations.begin(), dilations.end(), [](int64_t step) { return step != 1; });
-  if (is_dilated || in.node.GetInt("ceil_mode", 0) != 0) {
-    return NotImplemented("{} has no gradient yet with dilations or ceil_mode", in.node.Describe());
-  }
-  const SymbolicShape* shape = b.ShapeOf(in.x(0));
-  if (!HasKnownSizes(shape)) {
-    return NotImplemented("the gradient of {} needs the sizes of its input", in.node.Describe());
-  }
-  const ValueId dx =
-      b.Op("AveragePoolGrad", {in.dy()}, AttributesBut(in.node, {"ceil_mode", "dilations"}));
-  b.graph().value(dx).type.shape = *shape;
-  return Gradients{dx};
-}
-
-// It is linear.
-Result<Gradients> AveragePoolGradient(Builder& b, const Inputs& in) {
-  return Gradients{b.Op("AveragePool", {in.dy()}, AttributesBut(in.node))};
-}
-
-Result<Gradients> GlobalAveragePool(Builder& b, const Inputs& in) {
-  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
-  const ValueId ones = b.Filled(1, in.x(0));
-  const ValueId count = SumOver(b, ones, AxesBetween(2, rank));
-  return Gradients{Mul(b, ones, Div(b, in.dy(), count))};
-}
-
-// The first of equal elements gets the gradient, as in MaxPool.
-Result<Gradients> GlobalMaxPool(Builder& b, const Inputs& in) {
-  const ValueId rows = b.Op("Reshape", {in.x(0), b.Integers(std::array<int64_t, 3>{0, 0, -1})});
-  const ValueId place = b.Op("ArgMax", {rows}, Attributes(Int("axis", 2), Int("keepdims", 1)));
-  const ValueId slopes = b.Op("Reshape", {in.dy(), b.Integers(std::array<int64_t, 3>{0, 0, 1})});
-  const ValueId dx =
-      b.Op("ScatterElements", {b.Filled(0, rows), place, slopes}, Attributes(Int("axis", 2)));
-  return Gradients{ReshapeLike(b, dx, in.x(0))};
-}
-
-// (sum |x|^p)^(1/p): dx = dy y^(1-p) |x|^(p-1) sign x, or 0 where y is.
-Result<Gradients> GlobalLpPool(Builder& b, const Inputs& in) {
-  const auto p = static_cast<double>(in.node.GetInt("p", 2));
-  const ValueId x = in.x(0), y = in.y(), zero = b.Scalar(0, y);
-  const auto power = [&](ValueId base, double exponent) {
-    return b.Op("Pow", {base, b.Scalar(exponent, base)});
-  };
-  const ValueId share = Where(b, b.Op("Equal", {y, zero}), zero, Mul(b, in.dy(), power(y, 1 - p)));
-  const ValueId slope = Mul(b, b.Op("Sign", {x}), power(b.Op("Abs", {x}), p - 1));
-  return Gradients{Mul(b, slope, share)};
-}
-
 constexpr NamedGradientRule kRules[] = {
-    {"AveragePool", AveragePool},
-    {"AveragePoolGrad", AveragePoolGradient},
     {"Conv", Conv},
     {"ConvGrad", ConvGradient, 1, kMicrosoft},
     {"ConvTranspose", ConvTranspose},
+    {"Det", Det},
     {"Einsum", Einsum},
     {"Gemm", Gemm, 7},
-    {"GlobalAveragePool", GlobalAveragePool},
-    {"GlobalLpPool", GlobalLpPool, 2},
-    {"GlobalMaxPool", GlobalMaxPool},
+    {"Inverse", Inverse, 1, kMicrosoft},
     {"MatMul", MatMul},
-    {"MaxPool", MaxPool, 8},
 };
 
 }  // namespace
