@@ -1,4 +1,5 @@
 // The gradients of products, determinants and convolutions.
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <set>
@@ -65,19 +66,30 @@ Result<Gradients> Gemm(Builder& b, const Inputs& in) {
 // The labels of one term of Einsum's equation; "..." is one label.
 using Labels = std::vector<std::string>;
 
-// Error: kInvalidGraph for an equation without an arrow: it is not in the form that inference
-// gives.
-Result<std::vector<Labels>> TermsOf(const Node& node) {
+// The labels of an output that the equation does not give: the axes of "...", and the letters that
+// occur once, in their order.
+std::string ImplicitOutput(std::string_view inputs) {
+  std::string letters;
+  for (const char c : inputs) {
+    const bool is_letter = c != ',' && c != '.';
+    if (is_letter && std::count(inputs.begin(), inputs.end(), c) == 1) letters += c;
+  }
+  std::sort(letters.begin(), letters.end());
+  return (inputs.find("...") == std::string_view::npos ? "" : "...") + letters;
+}
+
+// The terms of the inputs, then that of the output.
+std::vector<Labels> TermsOf(const Node& node) {
   std::string equation;
   for (const char c : node.GetString("equation", "")) {
     if (c != ' ') equation += c;
   }
   const size_t arrow = equation.find("->");
   if (arrow == std::string::npos) {
-    return NotImplemented("{}: '{}' has no gradient yet without an arrow", node.Describe(),
-                          equation);
+    equation += "," + ImplicitOutput(equation);
+  } else {
+    equation.replace(arrow, 2, ",");
   }
-  equation.replace(arrow, 2, ",");
   std::vector<Labels> terms(1);
   for (size_t i = 0; i < equation.size(); ++i) {
     if (equation[i] == ',') {
@@ -103,10 +115,6 @@ std::string TextOf(const Labels& labels) {
 Result<ValueId> EinsumOperand(Builder& b, const Inputs& in, std::span<const Labels> terms,
                               size_t i) {
   const std::set<std::string> own(terms[i].begin(), terms[i].end());
-  if (own.size() != terms[i].size()) {
-    return NotImplemented("{} has no gradient yet: it takes a diagonal of input {}",
-                          in.node.Describe(), i);
-  }
   const size_t last = terms.size() - 1;
   std::set<std::string> others;
   std::string equation;
@@ -117,38 +125,98 @@ Result<ValueId> EinsumOperand(Builder& b, const Inputs& in, std::span<const Labe
     equation += (equation.empty() ? "" : ",") + TextOf(terms[k]);
     factors.push_back(k == last ? in.dy() : in.x(k));
   }
-  if (others.count("...") > 0 && own.count("...") == 0) {
-    return NotImplemented("{} has no gradient yet: input {} has no '...'", in.node.Describe(), i);
+  const bool is_summed = std::any_of(
+      own.begin(), own.end(), [&](const std::string& label) { return others.count(label) == 0; });
+  int64_t ellipsis = 0;  // its axes, where they matter
+  if (is_summed && own.count("...") > 0) {
+    TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(i)));
+    ellipsis = rank + 1 - static_cast<int64_t>(terms[i].size());
   }
+  // The axes of "..." that the operand lacks come first, and are summed in the end.
   Labels shared;
-  std::vector<int64_t> alone;
-  for (size_t axis = 0; axis < terms[i].size(); ++axis) {
-    const std::string& label = terms[i][axis];
+  if (others.count("...") > 0 && own.count("...") == 0) shared.push_back("...");
+  std::vector<int64_t> alone;  // from the end
+  int64_t rest = ellipsis + static_cast<int64_t>(terms[i].size() - own.count("..."));
+  for (const std::string& label : terms[i]) {
+    const int64_t count = label == "..." ? ellipsis : 1;
     if (others.count(label) > 0) {
       shared.push_back(label);
-    } else if (label == "...") {
-      return NotImplemented("{} has no gradient yet: '...' is summed", in.node.Describe());
     } else {
-      alone.push_back(static_cast<int64_t>(axis));
+      for (int64_t k = 0; k < count; ++k) alone.push_back(k - rest);
     }
+    rest -= count;
   }
   ValueId gradient =
       b.Op("Einsum", factors, Attributes(Attribute("equation", equation + "->" + TextOf(shared))));
-  if (alone.empty()) return b.SumTo(gradient, in.x(i), nullptr);
-  if (own.count("...") > 0) {
-    return NotImplemented("{} has no gradient yet: an axis beside '...' is summed",
-                          in.node.Describe());
+  if (!alone.empty()) {
+    gradient = b.Op("Unsqueeze", {gradient, b.Integers(alone)});
+    gradient = b.Op("Expand", {gradient, b.Op("Shape", {in.x(i)})});
   }
-  gradient = b.Op("Unsqueeze", {gradient, b.Integers(alone)});
-  return b.Op("Expand", {gradient, b.Op("Shape", {in.x(i)})});
+  return b.SumTo(gradient, in.x(i), nullptr);
+}
+
+// An identity matrix that ties two axes of an input, as the diagonal of these does.
+struct Tie {
+  size_t input;
+  int64_t axis;  // negative if "..." comes before it
+  std::string labels;
+};
+
+// Gives the axes of diagonals labels of their own. Error: kNotImplemented if there are not enough.
+Result<std::vector<Tie>> TieDiagonals(const Node& node, std::vector<Labels>& terms) {
+  std::string unused;
+  for (const char letter : "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA") {
+    const std::string label(1, letter);
+    const auto has_it = [&](const Labels& term) {
+      return std::find(term.begin(), term.end(), label) != term.end();
+    };
+    if (letter != 0 && std::none_of(terms.begin(), terms.end(), has_it)) unused += letter;
+  }
+  std::vector<Tie> ties;
+  for (size_t i = 0; i + 1 < terms.size(); ++i) {
+    std::set<std::string> before;
+    for (size_t axis = 0; axis < terms[i].size(); ++axis) {
+      std::string& label = terms[i][axis];
+      if (before.insert(label).second) continue;
+      if (unused.empty()) {
+        return NotImplemented("{} has no gradient yet: it has too many labels", node.Describe());
+      }
+      const auto from_end = static_cast<int64_t>(before.count("...") > 0 ? terms[i].size() : 0);
+      const std::string tied = label + unused.back();
+      label = unused.back();
+      unused.pop_back();
+      ties.push_back({i, static_cast<int64_t>(axis) - from_end, tied});
+    }
+  }
+  return ties;
+}
+
+// The same product without diagonals, of the inputs and the matrices of `ties`.
+Gradients EinsumOfTies(Builder& b, const Inputs& in, const std::vector<Labels>& terms,
+                       const std::vector<Tie>& ties) {
+  return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
+    std::vector<ValueId> factors = inputs;
+    std::string equation;
+    for (size_t i = 0; i < inputs.size(); ++i) equation += (i > 0 ? "," : "") + TextOf(terms[i]);
+    for (const Tie& tie : ties) {
+      const ValueId x = inputs[tie.input], size = SizeOf(b, x, tie.axis);
+      const ValueId square = b.Op("Expand", {b.Scalar(0, x), Joined(b, {size, size}, 0)});
+      factors.push_back(b.Op("EyeLike", {square}));
+      equation += "," + tie.labels;
+    }
+    equation += "->" + TextOf(terms.back());
+    return b.Op("Einsum", factors, Attributes(Attribute("equation", std::move(equation))));
+  });
 }
 
 Result<Gradients> Einsum(Builder& b, const Inputs& in) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<Labels> terms, TermsOf(in.node));
+  std::vector<Labels> terms = TermsOf(in.node);
   if (terms.size() != in.node.inputs.size() + 1) {
     return InvalidGraph("{}: the equation has {} terms for {} inputs", in.node.Describe(),
                         terms.size() - 1, in.node.inputs.size());
   }
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tie> ties, TieDiagonals(in.node, terms));
+  if (!ties.empty()) return EinsumOfTies(b, in, terms, ties);
   Gradients all;
   for (size_t i = 0; i + 1 < terms.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(all.emplace_back(), EinsumOperand(b, in, terms, i));
@@ -187,10 +255,8 @@ Result<Gradients> Inverse(Builder& b, const Inputs& in) {
 enum Side : size_t { kOfX, kOfW, kOfBias };
 
 // What of ConvGrad's results: dX, dW or dB.
-ValueId ConvKernel(Builder& b, const Node& conv, ValueId dy, ValueId x, ValueId w, Side side,
-                   std::initializer_list<std::string_view> left_out = {}) {
-  return b.Ops("ConvGrad", std::array{dy, x, w}, side + 1, AttributesBut(conv, left_out),
-               kMicrosoft)[side];
+ValueId ConvKernel(Builder& b, const Node& conv, ValueId dy, ValueId x, ValueId w, Side side) {
+  return b.Ops("ConvGrad", std::array{dy, x, w}, side + 1, AttributesBut(conv), kMicrosoft)[side];
 }
 
 Result<Gradients> Conv(Builder& b, const Inputs& in) {
@@ -224,19 +290,43 @@ Result<Gradients> ConvGradient(Builder& b, const Inputs& in) {
   return all;
 }
 
+// What X makes of itself in ConvTranspose without pads, of which a given or a SAME output is a
+// part: dY with zeros around it.
+ValueId WithCutPads(Builder& b, const Inputs& in, int64_t rank) {
+  const auto list = [&](const char* name, int64_t otherwise) {
+    std::vector<int64_t> numbers = in.node.GetInts(name);
+    numbers.resize(static_cast<size_t>(rank - 2), otherwise);
+    return b.Integers(numbers);
+  };
+  const auto sizes = [&](ValueId value) { return Sizes(b, value, 2, rank); };
+  const ValueId one = b.IntegerScalar(1), zero = b.IntegerScalar(0);
+  const ValueId extent = Add(b, Mul(b, Sub(b, sizes(in.x(1)), one), list("dilations", 1)), one);
+  const ValueId whole = Add(b, Mul(b, Sub(b, sizes(in.x(0)), one), list("strides", 1)), extent);
+  const ValueId missing = Add(b, Sub(b, whole, sizes(in.dy())), list("output_padding", 0));
+  const ValueId total = Where(b, b.Op("Less", {missing, zero}), zero, missing);
+  const ValueId half = Div(b, total, b.IntegerScalar(2));
+  const bool is_upper = in.node.GetString("auto_pad", "NOTSET") == "SAME_UPPER";
+  const ValueId begin = is_upper ? half : Sub(b, total, half), end = Sub(b, total, begin);
+  const ValueId none = b.Integers(std::array<int64_t, 2>{0, 0});
+  return b.Op("Pad", {in.dy(), Joined(b, {none, begin, none, end}, 0)});
+}
+
 // The convolution that it transposes, whose X is dY.
 Result<Gradients> ConvTranspose(Builder& b, const Inputs& in) {
+  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
   const std::string_view auto_pad = in.node.GetString("auto_pad", "NOTSET");
   const bool is_plain = auto_pad.empty() || auto_pad == "NOTSET" || auto_pad == "VALID";
-  if (!is_plain || in.node.FindAttribute("output_shape") != nullptr) {
-    return NotImplemented("{} has no gradient yet with auto_pad or output_shape",
-                          in.node.Describe());
-  }
-  constexpr std::string_view kOwn = "output_padding";
-  const ValueId dx = b.Op("Conv", {in.dy(), in.x(1)}, AttributesBut(in.node, {kOwn}));
-  Gradients all = {dx, ConvKernel(b, in.node, in.x(0), in.dy(), in.x(1), kOfW, {kOwn})};
+  ValueId dy = in.dy();
+  const bool is_cut = !is_plain || in.node.FindAttribute("output_shape") != nullptr;
+  if (is_cut) dy = WithCutPads(b, in, rank);
+  const auto attributes = [&] {
+    return is_cut ? AttributesBut(in.node, {"auto_pad", "output_padding", "output_shape", "pads"})
+                  : AttributesBut(in.node, {"output_padding"});
+  };
+  const ValueId dw =
+      b.Ops("ConvGrad", std::array{in.x(0), dy, in.x(1)}, kOfW + 1, attributes(), kMicrosoft)[kOfW];
+  Gradients all = {b.Op("Conv", {dy, in.x(1)}, attributes()), dw};
   if (in.x(2) != ValueId::kNone) {
-    TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
     std::vector<int64_t> axes = AxesBetween(2, rank);
     axes.insert(axes.begin(), 0);
     all.push_back(SumOver(b, in.dy(), axes, false));

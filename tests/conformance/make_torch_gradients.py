@@ -242,6 +242,19 @@ def stft(v: Tensors, o: Options) -> torch.Tensor:
     return torch.view_as_real(spectrum[:, :, :bins])
 
 
+def einsum(v: Tensors, o: Options) -> torch.Tensor:
+    return torch.einsum(o["equation"], *v.values())
+
+
+def conv_transpose(v: Tensors, o: Options) -> torch.Tensor:
+    settings = {"stride": o["strides"], "groups": o["group"], "dilation": o["dilations"]}
+    y = functional.conv_transpose2d(v["x"], v["w"], **settings)
+    for axis, (begin, out) in enumerate(zip(o["begin"], o["out"], strict=True), 2):
+        y = y.narrow(axis, begin, min(out, y.shape[axis] - begin))
+    more = [size - n for size, n in zip(o["out"], y.shape[2:], strict=True)]
+    return functional.pad(y, [0, more[1], 0, more[0]]) + v["bias"].reshape(-1, 1, 1)
+
+
 def det(v: Tensors, _: Options) -> torch.Tensor:
     return torch.linalg.det(v["x"])
 

@@ -231,6 +231,18 @@ CASES = {
     "ReduceLogSumExp": ("c = ReduceLogSumExp <keepdims=0> (a)\n y = Mul (c, b)", [3, 4], [2]),
     "Einsum": ('y = Einsum <equation="bij, bjk -> ki"> (a, b)', [2, 3, 4], [2, 4, 2]),
     "Einsum in batches": ('y = Einsum <equation="...ij,...j->...i"> (a, b)', [5, 3, 4], [2, 1, 4]),
+    "Einsum of diagonals beside other axes": (
+        'y = Einsum <equation="i...i,i->..."> (a, b)',
+        [3, 2, 4, 3],
+        [3],
+    ),
+    "Einsum that sums all axes": ('y = Einsum <equation="...i,j->j"> (a, b)', [3, 2, 4], [5]),
+    "Einsum that sums beside other axes": (
+        'y = Einsum <equation="i...j,...k->...k"> (a, b)',
+        [3, 2, 4],
+        [2, 5],
+    ),
+    "Einsum without an output": ('y = Einsum <equation="...b,...ba"> (a, b)', [3], [4, 3, 2]),
     "Einsum that sums one operand": (
         'c = Einsum <equation="ij,k->k"> (a, b)\n y = Mul (c, c)',
         [2, 3],

@@ -368,7 +368,54 @@ def stft(rng: Generator, factor: int) -> Case:
     )
 
 
-# --- Matrices ---
+# --- Products ---
+
+
+@family(10)
+def einsum(rng: Generator, factor: int) -> Case:
+    """Labels may occur several times in an operand, and the output may be implied."""
+    sizes = {label: draw(rng, 1, 4) * (factor if label == "a" else 1) for label in "abcd"}
+    terms = ["".join(rng.choice(list("abcd"), draw(rng, 1, 3))) for _ in range(draw(rng, 1, 2))]
+    equation = ",".join(terms)
+    if draw(rng, 0, 2):
+        used = sorted(set("".join(terms)))
+        equation += "->" + "".join(rng.permutation(used)[: draw(rng, 0, len(used))])
+    inputs = {
+        name: uniform(rng, *(sizes[label] for label in term))
+        for name, term in zip("xw", terms, strict=False)
+    }
+    nodes = f'y = Einsum <equation="{equation}"> ({", ".join(inputs)})'
+    return Case(nodes, inputs, {"equation": equation}, 21, tuple(inputs))
+
+
+@family(6)
+def conv_transpose(rng: Generator, factor: int) -> Case:
+    """Parts of the whole result: as `auto_pad` says, or of given sizes."""
+    c, out_c, group = 2 * draw(rng, 1, 2), draw(rng, 1, 3), pick(rng, 1, 2)
+    sizes, kernel = [draw(rng, 2, 4) * factor, draw(rng, 2, 4)], [draw(rng, 1, 4), draw(rng, 1, 4)]
+    strides, dilations = [draw(rng, 1, 3) for _ in "hw"], [draw(rng, 1, 2) for _ in "hw"]
+    whole = [(sizes[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 for i in range(2)]
+    given: dict[str, Any] = {"auto_pad": pick(rng, "SAME_UPPER", "SAME_LOWER", "NOTSET")}
+    out = [size * stride for size, stride in zip(sizes, strides, strict=True)]
+    if given["auto_pad"] == "NOTSET":
+        out = given["output_shape"] = [max(1, size - draw(rng, 0, 2)) for size in whole]
+    # A larger result has zeros at its end.
+    missing = [max(0, whole[i] - out[i]) for i in range(2)]
+    is_upper = given["auto_pad"] == "SAME_UPPER"
+    begin = [n // 2 if is_upper else n - n // 2 for n in missing]
+    options = {"group": group, "strides": strides, "dilations": dilations}
+    options |= {"begin": begin, "out": out}
+    listed = attributes(group=group, strides=strides, dilations=dilations, **given)
+    inputs = {"x": uniform(rng, 2, c, *sizes), "w": uniform(rng, c, out_c, *kernel)}
+    inputs["bias"] = uniform(rng, out_c * group)
+    return Case(
+        f"y = ConvTranspose {listed} (x, w, bias)",
+        inputs,
+        options,
+        11,
+        tuple(inputs),
+        types=("float32",),
+    )
 
 
 @family(4)
@@ -445,9 +492,14 @@ def factors(rng: Generator, kind: str, *shape: int) -> np.ndarray:
     """Numbers of which some are equal, or 0."""
     if kind == "mul":
         x = uniform(rng, *shape)
-        x[rng.uniform(size=shape) < 0.2] = 0
+        x[rng.uniform(size=shape) < pick(rng, 0, 0.2)] = 0
         return x
     return rng.integers(-2, 3, shape) / 2
+
+
+def has_factors(inputs: dict[str, np.ndarray], kind: str) -> bool:
+    """Whether products of the inputs have derivatives of derivatives in PyTorch."""
+    return kind == "mul" and all(inputs[x].all() for x in ("x", "updates"))
 
 
 @family(9)
@@ -463,7 +515,8 @@ def scatter_elements(rng: Generator, factor: int) -> Case:
     given = attributes(axis=axis, reduction=kind)
     nodes = f"y = ScatterElements {given} (x, indices, updates)"
     options = {"axis": axis, "reduction": kind}
-    return Case(nodes, inputs, options, 18, ("x", "updates"), has_second=False)
+    has_second = has_factors(inputs, kind)
+    return Case(nodes, inputs, options, 18, ("x", "updates"), has_second)
 
 
 @family(9)
@@ -477,7 +530,8 @@ def scatter_nd(rng: Generator, factor: int) -> Case:
     inputs["indices"] = indices
     nodes = f"y = ScatterND {attributes(reduction=kind)} (x, indices, updates)"
     options = {"reduction": kind}
-    return Case(nodes, inputs, options, 18, ("x", "updates"), has_second=False)
+    has_second = has_factors(inputs, kind)
+    return Case(nodes, inputs, options, 18, ("x", "updates"), has_second)
 
 
 # --- Quantization ---
