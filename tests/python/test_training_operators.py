@@ -753,6 +753,43 @@ def test_cross_entropy_gradient_where_all_is_ignored() -> None:
     assert not dx.any()
 
 
+@pytest.mark.parametrize("shape", [(5, 3), (2, 7, 3, 5)])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("has_weight", [False, True])
+@pytest.mark.parametrize("ignores", [False, True])
+def test_internal_cross_entropy(
+    shape: tuple, reduction: str, has_weight: bool, ignores: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.standard_normal(shape).astype(FLOAT)
+    wide_scores = scores.astype(np.float64)
+    log_prob = wide_scores - np.log(np.exp(wide_scores).sum(axis=1, keepdims=True))
+    labels = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+    weight = rng.uniform(0.5, 2, shape[1]).astype(FLOAT) if has_weight else None
+    scale = np.ones(labels.shape) if weight is None else weight[labels].astype(np.float64)
+    loss = -np.take_along_axis(log_prob, labels[:, None], 1)[:, 0]
+    inputs = [scores, labels, weight]
+    if ignores:
+        scale[rng.uniform(size=labels.shape) < 0.4] = 0
+        labels[scale == 0] = -100
+        inputs.append(np.array(-100))
+    loss = loss * scale
+    if reduction != "none":
+        loss = np.asarray(loss.sum() / (scale.sum() if reduction == "mean" else 1))
+    outputs = {"y": FLOAT, "log_prob": FLOAT}
+    compare(
+        "SoftmaxCrossEntropyLossInternal", inputs, [loss, log_prob], outputs, reduction=reduction
+    )
+
+
+def test_internal_cross_entropy_of_halves() -> None:
+    scores, labels = floats(4, 3, dtype=np.float16), np.array([0, 2, 1, 1], np.int32)
+    outputs = {"y": FLOAT, "log_prob": np.float16}
+    y, log_prob = run("SoftmaxCrossEntropyLossInternal", [scores, labels], outputs, output_type=1)
+    assert y.dtype == FLOAT
+    np.testing.assert_allclose(y, -log_prob[range(4), labels].mean(dtype=FLOAT), rtol=2e-3)
+
+
 def test_cross_entropy_gradient_of_wrong_inputs() -> None:
     x, dy = np.zeros((2, 3), FLOAT), np.array(1, FLOAT)
     name = "SoftmaxCrossEntropyLossGrad"
@@ -863,6 +900,20 @@ def test_gathers_in_batches(batches: int, depth: int, dtype: type) -> None:
     inputs = [np.array(shape), indices, dy]
     (actual,) = run("GatherNDGrad", inputs, {"dx": dtype}, batch_dims=batches)
     np.testing.assert_allclose(actual, dx, rtol=1e-5 if dtype == FLOAT else 1e-13, atol=1e-6)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 255), (-8, 7)])
+def test_fake_quantization(low: int, high: int) -> None:
+    x, scale, zero_point = 9 * floats(4, 50), np.array(0.7, FLOAT), np.array(3, FLOAT)
+    level = np.round(x / scale) + zero_point
+    is_inside = (level >= low) & (level <= high)
+    assert is_inside.any() and not is_inside.all()
+    expected = (np.clip(level, low, high) - zero_point) * scale
+    inputs, outputs = [x, scale, zero_point], {"y": FLOAT, "mask": np.bool_}
+    y, mask = run("FakeQuant", inputs, outputs, quant_min=low, quant_max=high)
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+    np.testing.assert_array_equal(mask, is_inside)
+    compare("FakeQuantGrad", [x, mask], [np.where(mask, x, 0)])
 
 
 @pytest.mark.parametrize("shapes", [((2, 3), (2, 3)), ((2, 3), (3,)), ((1,), (2, 3))])
