@@ -429,6 +429,66 @@ bool AdamOptimizer(C& c) {
   return true;
 }
 
+// Of scores [N, C, ...], labels, weights of the classes, and the label that counts nothing: the
+// loss and the logarithms of the probabilities.
+bool SoftmaxCrossEntropyLossInternal(C& c) {
+  enum Input : size_t { kScores, kLabels, kWeights, kIgnored };
+  const std::string_view reduction = c.node().GetString("reduction", "mean");
+  const auto classes = [&](const char* op_type, ValueId value) {
+    return c.Op(op_type, {value, c.Integer(1)});
+  };
+  const ValueId log_prob = c.Op("LogSoftmax", {c.Wide(kScores)}, "axis", 1);
+  ValueId labels = c.in(kLabels), weights = ValueId::kNone, counts = ValueId::kNone;
+  if (c.in(kIgnored) != ValueId::kNone) {
+    const ValueId ignored = c.CastLike(c.in(kIgnored), labels);
+    const ValueId is_ignored = c.Op("Equal", {labels, ignored});
+    labels = c.Op("Where", {is_ignored, c.CastLike(c.Index(0), labels), labels});
+    counts = c.CastTo(c.Op("Not", {is_ignored}), DataType::kFloat);
+  }
+  if (c.in(kWeights) != ValueId::kNone) weights = c.Op("Gather", {c.Wide(kWeights), labels});
+  if (weights != ValueId::kNone && counts != ValueId::kNone) {
+    weights = c.Op("Mul", {weights, counts});
+  } else if (weights == ValueId::kNone) {
+    weights = counts;
+  }
+  const ValueId places = classes("Unsqueeze", labels);
+  const ValueId picked = c.Op("GatherElements", {log_prob, places}, "axis", 1);
+  ValueId loss = c.Op("Neg", {classes("Squeeze", picked)});
+  if (weights != ValueId::kNone) loss = c.Op("Mul", {loss, weights});
+  const auto total = [&](const char* op_type, ValueId x) {
+    return c.Op(op_type, {x}, "keepdims", 0);
+  };
+  if (reduction == "mean" && weights == ValueId::kNone) {
+    loss = total("ReduceMean", loss);
+  } else if (reduction != "none") {
+    loss = total("ReduceSum", loss);
+    if (reduction == "mean") loss = c.Op("Div", {loss, total("ReduceSum", weights)});
+  }
+  const int64_t type = c.node().GetInt("output_type", 0);
+  loss = type == 0 ? c.Narrow(loss, kScores) : c.CastTo(loss, static_cast<DataType>(type));
+  c.Finish({loss, c.Narrow(log_prob, kScores)});
+  return true;
+}
+
+// Of x, a scale and a zero point that is a float, too: x rounded to the quantized numbers, and
+// where these are in their range.
+bool FakeQuant(C& c) {
+  enum Input : size_t { kX, kScale, kZeroPoint };
+  const ValueId low = c.Number(static_cast<float>(c.node().GetInt("quant_min", 0)));
+  const ValueId high = c.Number(static_cast<float>(c.node().GetInt("quant_max", 255)));
+  const ValueId steps = c.Op("Round", {c.Op("Div", {c.Wide(kX), c.Wide(kScale)})});
+  const ValueId level = c.Op("Add", {steps, c.Wide(kZeroPoint)});
+  const ValueId inside = c.Op("Max", {c.Op("Min", {level, high}), low});
+  const ValueId y = c.Op("Mul", {c.Op("Sub", {inside, c.Wide(kZeroPoint)}), c.Wide(kScale)});
+  c.Finish({c.Narrow(y, kX), c.Op("Equal", {level, inside})});
+  return true;
+}
+
+bool FakeQuantGrad(C& c) {
+  c.Finish({c.Op("Where", {c.in(1), c.in(0), c.CastLike(c.Number(0), c.in(0))})});
+  return true;
+}
+
 struct TrainingComposition {
   std::string_view op_type;
   bool (*expand)(C&);
@@ -441,6 +501,8 @@ constexpr TrainingComposition kCompositions[] = {
     {"BiasGeluGrad_dX", BiasGeluGrad<false>},
     {"ConcatTraining", ConcatTraining},
     {"DivGrad", DivGrad},
+    {"FakeQuant", FakeQuant},
+    {"FakeQuantGrad", FakeQuantGrad},
     {"GatherElementsGrad", GatherElementsGrad},
     {"GatherNDGrad", GatherNdGrad},
     {"InPlaceAccumulator", InPlaceAccumulator},
@@ -451,6 +513,7 @@ constexpr TrainingComposition kCompositions[] = {
     {"SGDOptimizer", SgdOptimizer},
     {"Scale", Scale},
     {"ScaledSum", ScaledSum},
+    {"SoftmaxCrossEntropyLossInternal", SoftmaxCrossEntropyLossInternal},
     {"SoftmaxGrad", SoftmaxGrad<false>},
     {"SplitTraining", SplitTraining},
     {"ZeroGradient", ZeroGradient},
