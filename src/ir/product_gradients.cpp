@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <set>
+#include <string>
 
 #include "ir/gradient_rules.h"
 
@@ -63,26 +63,30 @@ Result<Gradients> Gemm(Builder& b, const Inputs& in) {
   return all;
 }
 
-// The labels of one term of Einsum's equation; "..." is one label.
-using Labels = std::vector<std::string>;
+// The letters of one term of Einsum's equation; kEllipsis stands for "...".
+using Labels = std::string;
+constexpr char kEllipsis = '.';
+
+bool Has(const Labels& labels, char label) { return labels.find(label) != Labels::npos; }
 
 // The labels of an output that the equation does not give: the axes of "...", and the letters that
 // occur once, in their order.
-std::string ImplicitOutput(std::string_view inputs) {
-  std::string letters;
+Labels ImplicitOutput(const std::string& inputs) {
+  Labels letters;
   for (const char c : inputs) {
-    const bool is_letter = c != ',' && c != '.';
+    const bool is_letter = c != ',' && c != kEllipsis;
     if (is_letter && std::count(inputs.begin(), inputs.end(), c) == 1) letters += c;
   }
   std::sort(letters.begin(), letters.end());
-  return (inputs.find("...") == std::string_view::npos ? "" : "...") + letters;
+  return Has(inputs, kEllipsis) ? kEllipsis + letters : letters;
 }
 
 // The terms of the inputs, then that of the output.
 std::vector<Labels> TermsOf(const Node& node) {
   std::string equation;
   for (const char c : node.GetString("equation", "")) {
-    if (c != ' ') equation += c;
+    const bool is_again = c == kEllipsis && !equation.empty() && equation.back() == kEllipsis;
+    if (c != ' ' && !is_again) equation += c;
   }
   const size_t arrow = equation.find("->");
   if (arrow == std::string::npos) {
@@ -91,63 +95,63 @@ std::vector<Labels> TermsOf(const Node& node) {
     equation.replace(arrow, 2, ",");
   }
   std::vector<Labels> terms(1);
-  for (size_t i = 0; i < equation.size(); ++i) {
-    if (equation[i] == ',') {
+  for (const char c : equation) {
+    if (c == ',') {
       terms.emplace_back();
-    } else if (equation[i] == '.') {
-      terms.back().push_back("...");
-      i += 2;
     } else {
-      terms.back().emplace_back(1, equation[i]);
+      terms.back() += c;
     }
   }
   return terms;
 }
 
-std::string TextOf(const Labels& labels) {
+// The equation of terms that are separated by commas.
+Attribute Equation(const std::string& inputs, const Labels& output) {
   std::string text;
-  for (const std::string& label : labels) text += label;
-  return text;
+  for (const char c : inputs + "->" + output) {
+    if (c == kEllipsis) text += "..";
+    text += c;
+  }
+  return Attribute("equation", std::move(text));
 }
 
 // The gradient of operand i: the product of the other operands and dy, in its labels. Labels that
 // are in no other term were summed alone; along them it is repeated.
 Result<ValueId> EinsumOperand(Builder& b, const Inputs& in, std::span<const Labels> terms,
                               size_t i) {
-  const std::set<std::string> own(terms[i].begin(), terms[i].end());
+  const Labels& own = terms[i];
   const size_t last = terms.size() - 1;
-  std::set<std::string> others;
-  std::string equation;
+  std::string others;
   std::vector<ValueId> factors;
   for (size_t k = 0; k <= last; ++k) {
     if (k == i) continue;
-    others.insert(terms[k].begin(), terms[k].end());
-    equation += (equation.empty() ? "" : ",") + TextOf(terms[k]);
+    if (!factors.empty()) others += ',';
+    others += terms[k];
     factors.push_back(k == last ? in.dy() : in.x(k));
   }
-  const bool is_summed = std::any_of(
-      own.begin(), own.end(), [&](const std::string& label) { return others.count(label) == 0; });
+  const bool has_ellipsis = Has(own, kEllipsis);
+  const bool is_summed =
+      std::any_of(own.begin(), own.end(), [&](char label) { return !Has(others, label); });
   int64_t ellipsis = 0;  // its axes, where they matter
-  if (is_summed && own.count("...") > 0) {
+  if (is_summed && has_ellipsis) {
     TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(i)));
-    ellipsis = rank + 1 - static_cast<int64_t>(terms[i].size());
+    ellipsis = rank + 1 - static_cast<int64_t>(own.size());
   }
   // The axes of "..." that the operand lacks come first, and are summed in the end.
   Labels shared;
-  if (others.count("...") > 0 && own.count("...") == 0) shared.push_back("...");
+  if (Has(others, kEllipsis) && !has_ellipsis) shared += kEllipsis;
   std::vector<int64_t> alone;  // from the end
-  int64_t rest = ellipsis + static_cast<int64_t>(terms[i].size() - own.count("..."));
-  for (const std::string& label : terms[i]) {
-    const int64_t count = label == "..." ? ellipsis : 1;
-    if (others.count(label) > 0) {
-      shared.push_back(label);
+  int64_t rest = static_cast<int64_t>(own.size()) + (has_ellipsis ? ellipsis - 1 : 0);
+  for (const char label : own) {
+    const int64_t count = label == kEllipsis ? ellipsis : 1;
+    if (Has(others, label)) {
+      shared += label;
     } else {
       for (int64_t k = 0; k < count; ++k) alone.push_back(k - rest);
     }
     rest -= count;
   }
-  ValueId gradient =
-      b.Op("Einsum", factors, Attributes(Attribute("equation", equation + "->" + TextOf(shared))));
+  ValueId gradient = b.Op("Einsum", factors, Attributes(Equation(others, shared)));
   if (!alone.empty()) {
     gradient = b.Op("Unsqueeze", {gradient, b.Integers(alone)});
     gradient = b.Op("Expand", {gradient, b.Op("Shape", {in.x(i)})});
@@ -159,33 +163,31 @@ Result<ValueId> EinsumOperand(Builder& b, const Inputs& in, std::span<const Labe
 struct Tie {
   size_t input;
   int64_t axis;  // negative if "..." comes before it
-  std::string labels;
+  Labels labels;
 };
 
 // Gives the axes of diagonals labels of their own. Error: kNotImplemented if there are not enough.
 Result<std::vector<Tie>> TieDiagonals(const Node& node, std::vector<Labels>& terms) {
-  std::string unused;
-  for (const char letter : "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA") {
-    const std::string label(1, letter);
-    const auto has_it = [&](const Labels& term) {
-      return std::find(term.begin(), term.end(), label) != term.end();
-    };
-    if (letter != 0 && std::none_of(terms.begin(), terms.end(), has_it)) unused += letter;
+  std::string unused = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA";
+  for (const Labels& term : terms) {
+    for (const char label : term) {
+      unused.erase(std::remove(unused.begin(), unused.end(), label), unused.end());
+    }
   }
   std::vector<Tie> ties;
   for (size_t i = 0; i + 1 < terms.size(); ++i) {
-    std::set<std::string> before;
     for (size_t axis = 0; axis < terms[i].size(); ++axis) {
-      std::string& label = terms[i][axis];
-      if (before.insert(label).second) continue;
+      char& label = terms[i][axis];
+      const Labels before = terms[i].substr(0, axis);
+      if (!Has(before, label)) continue;
       if (unused.empty()) {
         return NotImplemented("{} has no gradient yet: it has too many labels", node.Describe());
       }
-      const auto from_end = static_cast<int64_t>(before.count("...") > 0 ? terms[i].size() : 0);
-      const std::string tied = label + unused.back();
+      const size_t from_end = Has(before, kEllipsis) ? terms[i].size() : 0;
+      ties.push_back({i, static_cast<int64_t>(axis) - static_cast<int64_t>(from_end),
+                      Labels{label, unused.back()}});
       label = unused.back();
       unused.pop_back();
-      ties.push_back({i, static_cast<int64_t>(axis) - from_end, tied});
     }
   }
   return ties;
@@ -196,16 +198,15 @@ Gradients EinsumOfTies(Builder& b, const Inputs& in, const std::vector<Labels>& 
                        const std::vector<Tie>& ties) {
   return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
     std::vector<ValueId> factors = inputs;
-    std::string equation;
-    for (size_t i = 0; i < inputs.size(); ++i) equation += (i > 0 ? "," : "") + TextOf(terms[i]);
+    std::string labels = terms[0];
+    for (size_t i = 1; i < inputs.size(); ++i) labels += "," + terms[i];
     for (const Tie& tie : ties) {
       const ValueId x = inputs[tie.input], size = SizeOf(b, x, tie.axis);
       const ValueId square = b.Op("Expand", {b.Scalar(0, x), Joined(b, {size, size}, 0)});
       factors.push_back(b.Op("EyeLike", {square}));
-      equation += "," + tie.labels;
+      labels += "," + tie.labels;
     }
-    equation += "->" + TextOf(terms.back());
-    return b.Op("Einsum", factors, Attributes(Attribute("equation", std::move(equation))));
+    return b.Op("Einsum", factors, Attributes(Equation(labels, terms.back())));
   });
 }
 
