@@ -692,6 +692,47 @@ def test_pools_of_wrong_shapes() -> None:
             contrib.run_tenon(pool_model(op_type, inputs, declared, **attributes), inputs)
 
 
+# --- Regions: gradients are compared in tests/conformance/test_torch_gradient.py ---
+
+REGIONS = [floats(3, 2, 2, 2), floats(1, 2, 5, 5), floats(3, 4), np.zeros(3, np.int64)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "value", "options", "text"),
+    [
+        (0, floats(3, 2, 2, 3), {}, "input 0 'x0': expected"),
+        (0, floats(2, 2, 2, 2), {}, "input 0 'x0': expected"),
+        (1, floats(2, 5, 5), {}, "input 1"),
+        (2, floats(3, 3), {}, "input 2 'x2': expected regions of 4 numbers"),
+        (2, np.full((3, 4), np.nan, FLOAT), {}, "input 2 'x2': expected finite numbers"),
+        (3, np.zeros(2, np.int64), {}, "input 3 'x3': expected 3 images"),
+        (3, np.ones(3, np.int64), {}, r"input 3 'x3': expected images in \[0, 1\)"),
+        (1, floats(1, 2, 5, 5), {"output_height": 0}, "at least 1 x 1"),
+        (1, floats(1, 2, 5, 5), {"mode": "sum"}, "mode"),
+        (1, floats(1, 2, 5, 5), {"sampling_ratio": -1}, "sampling_ratio"),
+    ],
+)
+def test_aligned_regions_of_wrong_inputs(
+    changed: int, value: np.ndarray, options: dict, text: str
+) -> None:
+    inputs = list(REGIONS)
+    inputs[changed] = value
+    refuses("RoiAlignGrad", inputs, text, **({"output_height": 2, "output_width": 2} | options))
+
+
+@pytest.mark.parametrize(
+    ("rois", "options", "text"),
+    [
+        (floats(3, 4), {}, "input 2 'x2': expected regions of 5 numbers"),
+        (np.ones((3, 5), FLOAT), {}, r"input 2 'x2': expected images in \[0, 1\)"),
+        (np.zeros((3, 5), FLOAT), {"pooled_shape": [2]}, "pooled_shape"),
+        (np.zeros((3, 5), FLOAT), {"pooled_shape": [2, 3]}, "input 0 'x0': expected"),
+    ],
+)
+def test_pooled_regions_of_wrong_inputs(rois: np.ndarray, options: dict, text: str) -> None:
+    refuses("MaxRoiPoolGrad", [*REGIONS[:2], rois], text, **({"pooled_shape": [2, 2]} | options))
+
+
 # --- Losses ---
 
 LOSS_GRAD = {"y": FLOAT}

@@ -14,10 +14,11 @@ namespace {
 
 enum Input : size_t { kDy, kX, kRois, kImages };
 
-Status InferRegionGradient(ShapeContext& context, int64_t height, int64_t width) {
-  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.InputOfRank(kX, 4));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape rois, context.InputOfRank(kRois, 2));
-  TENON_RETURN_IF_ERROR(CheckInputShape(context, kDy, {rois[0], x[1], Dim(height), Dim(width)}));
+template <class Attrs>
+Status InferRegionGradient(const Attrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const SymbolicShape y, PooledShape(attrs, context, kX));
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, kDy, y));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(kX));
   return context.SetOutput(0, std::move(x));
 }
 
@@ -35,10 +36,6 @@ ChannelBlock BlockOf(const Shape& x, size_t task) {
 }
 
 size_t BlockCount(const Shape& x) { return static_cast<size_t>(x[0] * CeilDiv(x[1], kChannels)); }
-
-Status InferRoiAlignGradient(const RoiAlignAttrs& attrs, ShapeContext& context) {
-  return InferRegionGradient(context, attrs.output_height, attrs.output_width);
-}
 
 // The element that makes the maximum of a bin, and its weight.
 template <class T>
@@ -139,14 +136,6 @@ Status RunRoiAlignGradient(const RoiAlignAttrs& attrs, KernelContext& context) {
                                                        : AddAligned<float>(attrs, context);
 }
 
-Status InferMaxRoiPoolGradient(const MaxRoiPoolAttrs& attrs, ShapeContext& context) {
-  if (attrs.pooled_shape.size() != 2) {
-    return InvalidArgument("attribute 'pooled_shape': expected 2 numbers, got {}",
-                           attrs.pooled_shape.size());
-  }
-  return InferRegionGradient(context, attrs.pooled_shape[0], attrs.pooled_shape[1]);
-}
-
 template <class T>
 Status AddPooled(const MaxRoiPoolAttrs& attrs, KernelContext& context) {
   const Tensor &dy = context.Input(kDy), &x = context.Input(kX);
@@ -183,9 +172,9 @@ Status RunMaxRoiPoolGradient(const MaxRoiPoolAttrs& attrs, KernelContext& contex
 constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};
 
 constexpr OpRow kRows[] = {
-    Op<InferMaxRoiPoolGradient, RunMaxRoiPoolGradient>(
+    Op<InferRegionGradient<MaxRoiPoolAttrs>, RunMaxRoiPoolGradient>(
         "MaxRoiPoolGrad", {.domain = "com.microsoft", .types = kFloatAndDouble}),
-    Op<InferRoiAlignGradient, RunRoiAlignGradient>(
+    Op<InferRegionGradient<RoiAlignAttrs>, RunRoiAlignGradient>(
         "RoiAlignGrad", {.domain = "com.microsoft", .types = kFloatAndDouble}),
 };
 

@@ -10,43 +10,10 @@
 namespace tenon {
 namespace {
 
-constexpr int64_t kMostPooled = INT32_MAX;
-
-// [regions, channels, height, width] of regions given as [regions, numbers].
-Status InferPooled(ShapeContext& context, int64_t numbers, int64_t height, int64_t width) {
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.InputOfRank(0, 4));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape rois, context.InputOfRank(1, 2));
-  if (rois[1].is_number() && rois[1].value() != numbers) {
-    return InvalidArgument("input 1: expected regions of {} numbers, got {}", numbers, rois);
-  }
-  if (height < 1 || width < 1 || height > kMostPooled || width > kMostPooled) {
-    return InvalidArgument("expected an output of at least 1 x 1, got {} x {}", height, width);
-  }
-  return context.SetOutput(0, {rois[0], x[1], Dim(height), Dim(width)});
-}
-
-Status InferRoiAlign(const RoiAlignAttrs& attrs, ShapeContext& context) {
-  if (attrs.mode != "avg" && attrs.mode != "max") {
-    return InvalidArgument("attribute 'mode': expected avg or max, got '{}'", attrs.mode);
-  }
-  const std::string& coordinates = attrs.coordinate_transformation_mode;
-  if (coordinates != "half_pixel" && coordinates != "output_half_pixel") {
-    return InvalidArgument(
-        "attribute 'coordinate_transformation_mode': expected half_pixel or output_half_pixel, got "
-        "'{}'",
-        coordinates);
-  }
-  if (attrs.sampling_ratio < 0 || attrs.sampling_ratio > kMostPooled) {
-    return InvalidArgument("attribute 'sampling_ratio': expected at least 0, got {}",
-                           attrs.sampling_ratio);
-  }
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape rois, context.InputOfRank(1, 2));
-  TENON_ASSIGN_OR_RETURN(const SymbolicShape images, context.InputOfRank(2, 1));
-  if (rois[0].is_number() && images[0].is_number() && rois[0].value() != images[0].value()) {
-    return InvalidArgument("input 2: expected {} images, one per region, got {}", rois[0],
-                           images[0]);
-  }
-  return InferPooled(context, 4, attrs.output_height, attrs.output_width);
+template <class Attrs>
+Status InferPooled(const Attrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, PooledShape(attrs, context, 0));
+  return context.SetOutput(0, std::move(y));
 }
 
 // The products of a sample and its four neighbours, as their sum or their maximum.
@@ -119,14 +86,6 @@ Status RunRoiAlign(const RoiAlignAttrs& attrs, KernelContext& context) {
                                        : AlignRegions<float>(attrs, context);
 }
 
-Status InferMaxRoiPool(const MaxRoiPoolAttrs& attrs, ShapeContext& context) {
-  if (attrs.pooled_shape.size() != 2) {
-    return InvalidArgument("attribute 'pooled_shape': expected 2 numbers, got {}",
-                           attrs.pooled_shape.size());
-  }
-  return InferPooled(context, 5, attrs.pooled_shape[0], attrs.pooled_shape[1]);
-}
-
 template <class T>
 Status PoolRegions(const MaxRoiPoolAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
@@ -161,8 +120,10 @@ Status RunMaxRoiPool(const MaxRoiPoolAttrs& attrs, KernelContext& context) {
 constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};
 
 constexpr OpRow kRows[] = {
-    Op<InferRoiAlign, RunRoiAlign>("RoiAlign", {.since = 10, .types = kFloatAndDouble}),
-    Op<InferMaxRoiPool, RunMaxRoiPool>("MaxRoiPool", {.since = 1, .types = kFloatAndDouble}),
+    Op<InferPooled<RoiAlignAttrs>, RunRoiAlign>("RoiAlign",
+                                                {.since = 10, .types = kFloatAndDouble}),
+    Op<InferPooled<MaxRoiPoolAttrs>, RunMaxRoiPool>("MaxRoiPool",
+                                                    {.since = 1, .types = kFloatAndDouble}),
 };
 
 }  // namespace

@@ -213,16 +213,17 @@ class PooledRegion {
   T corners_[4];
 };
 
+// The shape [regions, channels, height, width] of what is pooled from the maps in input `maps`, for
+// the regions in the input after it, and the images of these in the one after that. Errors:
+// kInvalidArgument for attributes and inputs that do not fit.
+Result<SymbolicShape> PooledShape(const RoiAlignAttrs& attrs, const ShapeContext& context,
+                                  size_t maps);
+// The same of regions that name their images.
+Result<SymbolicShape> PooledShape(const MaxRoiPoolAttrs& attrs, const ShapeContext& context,
+                                  size_t maps);
+
 // Errors: kInvalidArgument, naming input `input`, for an image that is not in [0, count).
-inline Status CheckImages(const Tensor& images, int64_t count, size_t input) {
-  for (int64_t i = 0; i < images.size(); ++i) {
-    const int64_t image = images.data<int64_t>()[i];
-    if (image >= 0 && image < count) continue;
-    return InvalidArgument("input {}: expected images in [0, {}), got {} at {}", input, count,
-                           image, i);
-  }
-  return OkStatus();
-}
+Status CheckImages(const Tensor& images, int64_t count, size_t input);
 
 // The same of regions of MaxRoiPool, whose first number is the image.
 template <class T>
