@@ -1,60 +1,9 @@
 // The gradients of operators that are computed again by simpler ones, which a Gradient of their own
-// then differentiates: Attention, GridSample and LRN.
-#include <algorithm>
-#include <array>
-
-#include "base/function_ref.h"
+// then differentiates: Attention and LRN.
 #include "ir/gradient_rules.h"
 
 namespace tenon {
 namespace {
-
-// The gradients of the inputs, if `compute` makes the first output of copies of them.
-Gradients OfComposition(Builder& b, const Inputs& in,
-                        FunctionRef<ValueId(const std::vector<ValueId>& inputs)> compute) {
-  std::vector<ValueId> inputs = in.node.inputs, xs;
-  std::vector<std::string> names;
-  for (ValueId& input : inputs) {
-    if (input == ValueId::kNone || !in.Needs(input)) continue;
-    // What leads to dy is not differentiated.
-    input = b.Op("Identity", {input});
-    b.graph().value(input).type =
-        b.graph().value(in.x(static_cast<size_t>(&input - inputs.data()))).type;
-    xs.push_back(input);
-    names.push_back(b.graph().value(input).name);
-  }
-  const ValueId loss =
-      b.Op("ReduceSum", {Mul(b, compute(inputs), in.dy())}, Attributes(Int("keepdims", 0)));
-  const std::string y = b.graph().value(loss).name;
-  const Gradients found =
-      b.Ops("Gradient", xs, xs.size(),
-            Attributes(Attribute("xs", std::move(names)), Attribute("y", y)), kTraining);
-  Gradients all(in.node.inputs.size(), ValueId::kNone);
-  size_t next = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (in.x(i) == ValueId::kNone || !in.Needs(in.x(i))) continue;
-    b.graph().value(found[next]).type = b.graph().value(in.x(i)).type;
-    all[i] = found[next++];
-  }
-  return all;
-}
-
-// Sizes [first, last) of a value's shape.
-ValueId Sizes(Builder& b, ValueId value, int64_t first, int64_t last) {
-  return b.Op("Slice", {b.Op("Shape", {value}), Integer(b, first), Integer(b, last)});
-}
-
-ValueId Joined(Builder& b, std::initializer_list<ValueId> parts, int64_t axis) {
-  return b.Op("Concat", parts, Attributes(Int("axis", axis)));
-}
-
-ValueId Transposed(Builder& b, ValueId value, std::vector<int64_t> order) {
-  return b.Op("Transpose", {value}, Attributes(Attribute("perm", std::move(order))));
-}
-
-ValueId Unsqueezed(Builder& b, ValueId value, int64_t axis) {
-  return b.Op("Unsqueeze", {value, Integer(b, axis)});
-}
 
 // ---- Attention ----------------------------------------------------------------------------------
 
@@ -65,12 +14,6 @@ ValueId HeadsFirst(Builder& b, ValueId value, int64_t rank, int64_t heads) {
   if (rank == 4) return value;
   const int64_t sizes[] = {0, 0, heads, -1};
   return Transposed(b, b.Op("Reshape", {value, b.Integers(sizes)}), {0, 2, 1, 3});
-}
-
-// 0, 1, 2 ... as many as an axis of the value has.
-ValueId Numbers(Builder& b, ValueId value, int64_t axis) {
-  const ValueId count = b.Op("Gather", {b.Op("Shape", {value}), b.IntegerScalar(axis)});
-  return b.Op("Range", {b.IntegerScalar(0), count, b.IntegerScalar(1)});
 }
 
 // Which keys each query sees, to be broadcast to the scores; kNone if all.
@@ -153,108 +96,6 @@ Result<Gradients> Attention(Builder& b, const Inputs& in) {
   });
 }
 
-// ---- GridSample ---------------------------------------------------------------------------------
-
-// An element of each position along one axis, and what it counts.
-struct AxisTap {
-  ValueId index, weight;
-};
-
-// One axis of GridSample; positions are [N, spatial...].
-class SampledAxis {
- public:
-  SampledAxis(Builder& b, const Node& node, ValueId x, int64_t axis)
-      : b_(b),
-        size_(b.CastTo(b.Op("Gather", {b.Op("Shape", {x}), b.IntegerScalar(axis + 2)}), x)),
-        last_(Plus(b, size_, -1)),
-        padding_(node.GetString("padding_mode", "zeros")),
-        is_aligned_(node.GetInt("align_corners", 0) != 0),
-        is_nearest_(node.GetString("mode", "linear") == "nearest") {}
-
-  std::vector<AxisTap> Taps(ValueId normalized) {
-    ValueId x = Plus(b_, normalized, 1);
-    x = is_aligned_ ? Mul(b_, Times(b_, x, 0.5), last_)
-                    : Times(b_, Plus(b_, Mul(b_, x, size_), -1), 0.5);
-    if (is_nearest_) x = b_.Op("Round", {x});
-    if (padding_ == "reflection") x = Reflected(x);
-    if (padding_ != "zeros") x = Inside(x);
-    const ValueId first = b_.Op("Floor", {x});
-    if (is_nearest_) return {Tap(first, b_.Filled(1, first))};
-    const ValueId ratio = Sub(b_, x, first);
-    return {Tap(first, Plus(b_, b_.Op("Neg", {ratio}), 1)), Tap(Plus(b_, first, 1), ratio)};
-  }
-
- private:
-  ValueId Inside(ValueId x) {
-    const ValueId zero = b_.Scalar(0, x);
-    x = Where(b_, b_.Op("Less", {x, zero}), zero, x);
-    return Where(b_, b_.Op("Less", {last_, x}), last_, x);
-  }
-
-  ValueId Reflected(ValueId x) {
-    const ValueId range = is_aligned_ ? last_ : size_;
-    const double least = is_aligned_ ? 0 : -0.5;
-    const ValueId beyond = b_.Op("Mod", {b_.Op("Abs", {Plus(b_, x, -least)}), Times(b_, range, 2)},
-                                 Attributes(Int("fmod", 1)));
-    const ValueId back = Sub(b_, Times(b_, range, 2), beyond);
-    return Plus(b_, Where(b_, b_.Op("Less", {beyond, range}), beyond, back), least);
-  }
-
-  // Elements outside count nothing.
-  AxisTap Tap(ValueId x, ValueId weight) {
-    const ValueId index = Inside(x);
-    const ValueId is_inside = b_.CastTo(b_.Op("Equal", {x, index}), x);
-    const auto type = static_cast<int64_t>(DataType::kInt64);
-    const ValueId whole = b_.Op("Cast", {index}, Attributes(Int("to", type)));
-    return {Unsqueezed(b_, whole, -1), Unsqueezed(b_, Mul(b_, weight, is_inside), -1)};
-  }
-
-  Builder& b_;
-  ValueId size_, last_;
-  std::string_view padding_;
-  bool is_aligned_, is_nearest_;
-};
-
-Result<Gradients> GridSample(Builder& b, const Inputs& in) {
-  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
-  const std::string_view mode = in.node.GetString("mode", "linear");
-  if (mode == "cubic" || mode == "bicubic") {
-    return NotImplemented("{} has no gradient yet in mode {}", in.node.Describe(), mode);
-  }
-  return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
-    std::vector<int64_t> channels_last = AxesBetween(1, rank),
-                         channels_first = AxesBetween(0, rank - 1);
-    std::rotate(channels_last.begin(), channels_last.begin() + 1, channels_last.end());
-    channels_last.insert(channels_last.begin(), 0);
-    channels_first.insert(channels_first.begin() + 1, rank - 1);
-    const ValueId x = Transposed(b, inputs[0], std::move(channels_last));
-    const ValueId grid = b.CastTo(inputs[1], inputs[0]);
-    // All combinations of the taps of the axes.
-    std::vector<AxisTap> taps;
-    for (int64_t axis = 0; axis < rank - 2; ++axis) {
-      // The grid has the last axis first.
-      const ValueId positions =
-          b.Op("Gather", {grid, b.IntegerScalar(rank - 3 - axis)}, Attributes(Int("axis", -1)));
-      const std::vector<AxisTap> own = SampledAxis(b, in.node, inputs[0], axis).Taps(positions);
-      std::vector<AxisTap> all;
-      for (const AxisTap& before : taps) {
-        for (const AxisTap& tap : own) {
-          all.push_back(
-              {Joined(b, {before.index, tap.index}, -1), Mul(b, before.weight, tap.weight)});
-        }
-      }
-      taps = axis == 0 ? own : std::move(all);
-    }
-    ValueId sum = ValueId::kNone;
-    for (const AxisTap& tap : taps) {
-      const ValueId picked = b.Op("GatherND", {x, tap.index}, Attributes(Int("batch_dims", 1)));
-      const ValueId part = Mul(b, picked, tap.weight);
-      sum = sum == ValueId::kNone ? part : Add(b, sum, part);
-    }
-    return Transposed(b, sum, std::move(channels_first));
-  });
-}
-
 // ---- LRN ----------------------------------------------------------------------------------------
 
 // x / (bias + alpha / size * the squares of neighbouring channels)^beta
@@ -284,7 +125,6 @@ Result<Gradients> Lrn(Builder& b, const Inputs& in) {
 
 constexpr NamedGradientRule kRules[] = {
     {"Attention", Attention, 23},
-    {"GridSample", GridSample, 16},
     {"LRN", Lrn},
 };
 

@@ -24,44 +24,28 @@ int32_t FirstOpset(std::string_view op_type) {
     std::string_view op_type;
     int32_t opset;
   };
-  constexpr First kFirst[] = {{"ArgMax", 12},
-                              {"CastLike", 15},
-                              {"Cosh", 9},
-                              {"CumSum", 11},
-                              {"Einsum", 12},
-                              {"Equal", 11},
-                              {"Erf", 9},
-                              {"EyeLike", 9},
-                              {"Expand", 8},
-                              {"Gather", 11},
-                              {"GatherElements", 11},
-                              {"GatherND", 12},
-                              {"Greater", 9},
-                              {"Less", 9},
-                              {"LogSoftmax", 13},
-                              {"Max", 8},
-                              {"MatMul", 9},
-                              {"MaxPoolGrad", 9},
-                              {"NonZero", 9},
-                              {"Pad", 13},
-                              {"Range", 11},
-                              {"ReduceSum", 13},
-                              {"Reshape", 5},
-                              {"ReverseSequence", 10},
-                              {"Round", 11},
-                              {"Mod", 10},
-                              {"Scan", 9},
-                              {"ScatterND", 16},
-                              {"Sign", 9},
-                              {"Sinh", 9},
-                              {"ScatterElements", 16},
-                              {"Slice", 10},
-                              {"Split", 13},
-                              {"Squeeze", 13},
-                              {"Trilu", 14},
-                              {"Unsqueeze", 13},
-                              {"Where", 9},
-                              {"AveragePoolGrad", 9}};
+  constexpr First kFirst[] = {{"ArgMax", 12},     {"CastLike", 15},
+                              {"Col2Im", 18},     {"Cosh", 9},
+                              {"CumProd", 26},    {"CumSum", 11},
+                              {"DFT", 17},        {"Einsum", 12},
+                              {"Equal", 11},      {"Erf", 9},
+                              {"EyeLike", 9},     {"Expand", 8},
+                              {"Gather", 11},     {"GatherElements", 11},
+                              {"GatherND", 12},   {"Greater", 9},
+                              {"Less", 9},        {"LogSoftmax", 13},
+                              {"Max", 8},         {"MatMul", 9},
+                              {"MaxPoolGrad", 9}, {"NonZero", 9},
+                              {"OneHot", 9},      {"Pad", 13},
+                              {"Range", 11},      {"ReduceSum", 13},
+                              {"Reshape", 5},     {"ReverseSequence", 10},
+                              {"RoiAlign", 16},   {"Round", 11},
+                              {"Mod", 10},        {"Scan", 9},
+                              {"ScatterND", 16},  {"Sign", 9},
+                              {"Sinh", 9},        {"ScatterElements", 16},
+                              {"Slice", 10},      {"Split", 13},
+                              {"Squeeze", 13},    {"TensorScatter", 24},
+                              {"Trilu", 14},      {"Unsqueeze", 13},
+                              {"Where", 9},       {"AveragePoolGrad", 9}};
   for (const First& first : kFirst) {
     if (first.op_type == op_type) return first.opset;
   }
@@ -188,6 +172,19 @@ class Differentiation {
     return OkStatus();
   }
 
+  // Whether a gradient may flow from the node into a value that it reads: also into integers, where
+  // rounding passes it straight through.
+  bool MayFlow(const Node& forward, ValueId read) const {
+    const bool is_straight = forward.op_type == "DequantizeLinear" && rounded_.count(read) > 0;
+    return is_straight || differentiable_.count(read) > 0;
+  }
+
+  bool ReadsDifferentiable(const Node& forward) const {
+    const std::vector<ValueId> reads = ReadsOf(forward);
+    return std::any_of(reads.begin(), reads.end(),
+                       [&](ValueId read) { return MayFlow(forward, read); });
+  }
+
   void FindDifferentiable() {
     const auto add = [&](ValueId id) {
       if (id != ValueId::kNone && IsDifferentiable(graph_.value(id).type)) {
@@ -199,18 +196,19 @@ class Differentiation {
       const Node& forward = graph_.node(id);
       // Its second input gives the type alone.
       const bool is_like = forward.op_type == "CastLike" && forward.domain.empty();
-      if (is_like ? differentiable_.count(forward.inputs[0]) == 0
-                  : !ReadsAny(forward, differentiable_)) {
+      if (is_like ? differentiable_.count(forward.inputs[0]) == 0 : !ReadsDifferentiable(forward)) {
         continue;
       }
       std::for_each(forward.outputs.begin(), forward.outputs.end(), add);
+      if (forward.op_type == "QuantizeLinear") rounded_.insert(forward.outputs[0]);
     }
   }
 
   bool IsDifferentiated(const Node& forward) const {
-    return ReadsAny(forward, differentiable_) &&
-           std::any_of(forward.outputs.begin(), forward.outputs.end(),
-                       [&](ValueId id) { return differentiable_.count(id) > 0; });
+    return ReadsDifferentiable(forward) &&
+           std::any_of(forward.outputs.begin(), forward.outputs.end(), [&](ValueId id) {
+             return differentiable_.count(id) > 0 || rounded_.count(id) > 0;
+           });
   }
 
   // Replaces operators without a gradient by their function bodies; returns whether there are any.
@@ -284,9 +282,11 @@ class Differentiation {
     }
     for (ValueId& argument : arguments_) argument = copy(argument);
     y_ = copy(y_);
-    std::unordered_set<ValueId> differentiable;
-    for (const ValueId id : differentiable_) differentiable.insert(copy(id));
-    differentiable_ = std::move(differentiable);
+    for (std::unordered_set<ValueId>* values : {&differentiable_, &rounded_}) {
+      std::unordered_set<ValueId> copies;
+      for (const ValueId id : *values) copies.insert(copy(id));
+      *values = std::move(copies);
+    }
     return OkStatus();
   }
 
@@ -303,7 +303,7 @@ class Differentiation {
       }
       if (!has_any) continue;
       const Node& forward = graph_.node(id);
-      if (!ReadsAny(forward, differentiable_)) continue;
+      if (!ReadsDifferentiable(forward)) continue;
       if (gradients[0] == ValueId::kNone && forward.has_output(0)) {
         gradients[0] = builder.Filled(0, forward.outputs[0]);
       }
@@ -317,9 +317,10 @@ class Differentiation {
       auto inputs = rule(builder, {forward, gradients, differentiable_});
       if (!inputs) return Error(std::move(inputs.error()).WithContext(node().Describe()));
       for (size_t k = 0; k < reads.size(); ++k) {
+        if (!MayFlow(forward, reads[k])) continue;
         if (k < inputs->size()) {
           AddGradient(builder, reads[k], (*inputs)[k]);
-        } else if (differentiable_.count(reads[k]) > 0) {
+        } else {
           return NotImplemented("{}: {}-{} ({}) has no gradient yet for its input {}",
                                 node().Describe(), forward.op_type, forward.opset,
                                 forward.Describe(), k);
@@ -347,7 +348,7 @@ class Differentiation {
   }
 
   void AddGradient(GradientBuilder& builder, ValueId value, ValueId gradient) {
-    if (gradient == ValueId::kNone || differentiable_.count(value) == 0) return;
+    if (gradient == ValueId::kNone) return;
     const auto [entry, is_first] = gradient_.emplace(value, gradient);
     if (!is_first) entry->second = builder.Op("Add", {entry->second, gradient});
   }
@@ -378,6 +379,7 @@ class Differentiation {
   std::vector<NodeId> forward_;
   // Values that depend on the arguments by a way without steps: only these get gradients.
   std::unordered_set<ValueId> differentiable_;
+  std::unordered_set<ValueId> rounded_;  // by QuantizeLinear: integers that have gradients, too
   std::unordered_map<ValueId, ValueId> gradient_;
 };
 

@@ -83,6 +83,73 @@ std::vector<int64_t> AxesBetween(int64_t begin, int64_t end) {
   return axes;
 }
 
+ValueId Joined(Builder& b, std::span<const ValueId> parts, int64_t axis) {
+  return b.Op("Concat", parts, Attributes(Int("axis", axis)));
+}
+
+ValueId Joined(Builder& b, std::initializer_list<ValueId> parts, int64_t axis) {
+  return Joined(b, std::span(parts.begin(), parts.size()), axis);
+}
+
+ValueId Transposed(Builder& b, ValueId value, std::vector<int64_t> order) {
+  return b.Op("Transpose", {value}, Attributes(Attribute("perm", std::move(order))));
+}
+
+ValueId Unsqueezed(Builder& b, ValueId value, int64_t axis) {
+  return b.Op("Unsqueeze", {value, Integer(b, axis)});
+}
+
+ValueId SizeOf(Builder& b, ValueId value, int64_t axis) {
+  return b.Op("Gather", {b.Op("Shape", {value}), Integer(b, axis)});
+}
+
+ValueId Sizes(Builder& b, ValueId value, int64_t first, int64_t last) {
+  return b.Op("Slice", {b.Op("Shape", {value}), Integer(b, first), Integer(b, last)});
+}
+
+ValueId NumbersTo(Builder& b, ValueId count) {
+  return b.Op("Range", {b.IntegerScalar(0), count, b.IntegerScalar(1)});
+}
+
+ValueId Numbers(Builder& b, ValueId value, int64_t axis) {
+  return NumbersTo(b, b.Op("Gather", {b.Op("Shape", {value}), b.IntegerScalar(axis)}));
+}
+
+ValueId AlongAxis(Builder& b, ValueId value, int64_t axis, int64_t rank) {
+  std::vector<int64_t> sizes(static_cast<size_t>(rank), 1);
+  sizes[static_cast<size_t>(axis)] = -1;
+  return b.Op("Reshape", {value, b.Integers(sizes)});
+}
+
+Gradients OfComposition(Builder& b, const Inputs& in,
+                        FunctionRef<ValueId(const std::vector<ValueId>& inputs)> compute) {
+  std::vector<ValueId> inputs = in.node.inputs, xs;
+  std::vector<std::string> names;
+  for (ValueId& input : inputs) {
+    if (input == ValueId::kNone || !in.Needs(input)) continue;
+    // What leads to dy is not differentiated.
+    input = b.Op("Identity", {input});
+    b.graph().value(input).type =
+        b.graph().value(in.x(static_cast<size_t>(&input - inputs.data()))).type;
+    xs.push_back(input);
+    names.push_back(b.graph().value(input).name);
+  }
+  const ValueId loss =
+      b.Op("ReduceSum", {Mul(b, compute(inputs), in.dy())}, Attributes(Int("keepdims", 0)));
+  const std::string y = b.graph().value(loss).name;
+  const Gradients found =
+      b.Ops("Gradient", xs, xs.size(),
+            Attributes(Attribute("xs", std::move(names)), Attribute("y", y)), kTraining);
+  Gradients all(in.node.inputs.size(), ValueId::kNone);
+  size_t next = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (in.x(i) == ValueId::kNone || !in.Needs(in.x(i))) continue;
+    b.graph().value(found[next]).type = b.graph().value(in.x(i)).type;
+    all[i] = found[next++];
+  }
+  return all;
+}
+
 Result<int64_t> RankOf(const Builder& b, const Inputs& in, ValueId value) {
   const SymbolicShape* shape = b.ShapeOf(value);
   if (shape != nullptr) return static_cast<int64_t>(shape->rank());
@@ -101,8 +168,9 @@ Status CheckOnlyFirst(const Inputs& in) {
 
 GradientRule FindGradientRule(const Node& node) {
   static const std::span<const NamedGradientRule> kFamilies[] = {
-      ElementGradients(),   ActivationGradients(), ShapeGradients(), ReductionGradients(),
-      ProductGradients(),   LayerGradients(),      ImageGradients(), ControlGradients(),
+      ElementGradients(),   ActivationGradients(), ShapeGradients(),  ReductionGradients(),
+      ProductGradients(),   PoolGradients(),       LayerGradients(),  ImageGradients(),
+      SampledGradients(),   ControlGradients(),    SignalGradients(), QuantizedGradients(),
       RecurrentGradients(), ComposedGradients()};
   for (const std::span<const NamedGradientRule> family : kFamilies) {
     const auto found = std::find_if(family.begin(), family.end(), [&](const auto& known) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "ir/gradient.h"
 
 namespace tenon {
@@ -33,16 +34,23 @@ std::span<const NamedGradientRule> ActivationGradients();
 std::span<const NamedGradientRule> ShapeGradients();
 // Reductions, and softmax.
 std::span<const NamedGradientRule> ReductionGradients();
-// Products, convolutions and pools.
+// Products and convolutions.
 std::span<const NamedGradientRule> ProductGradients();
+// Pools, and other windows that move over images.
+std::span<const NamedGradientRule> PoolGradients();
 // Normalizations, Dropout and losses.
 std::span<const NamedGradientRule> LayerGradients();
 // Operators that are computed again by simpler ones.
 std::span<const NamedGradientRule> ComposedGradients();
 // Operators with subgraphs.
 std::span<const NamedGradientRule> ControlGradients();
-// Operators that sample images.
+// Operators that resize images, and those that take samples at positions that are computed.
 std::span<const NamedGradientRule> ImageGradients();
+std::span<const NamedGradientRule> SampledGradients();
+// Fourier transforms.
+std::span<const NamedGradientRule> SignalGradients();
+// QuantizeLinear and DequantizeLinear.
+std::span<const NamedGradientRule> QuantizedGradients();
 // LSTM, GRU and RNN.
 std::span<const NamedGradientRule> RecurrentGradients();
 
@@ -82,6 +90,26 @@ ValueId MeanOver(Builder& b, ValueId value, std::span<const int64_t> axes);
 
 // The whole numbers of [begin, end).
 std::vector<int64_t> AxesBetween(int64_t begin, int64_t end);
+
+// Values joined along an axis.
+ValueId Joined(Builder& b, std::span<const ValueId> parts, int64_t axis);
+ValueId Joined(Builder& b, std::initializer_list<ValueId> parts, int64_t axis);
+ValueId Transposed(Builder& b, ValueId value, std::vector<int64_t> order);
+ValueId Unsqueezed(Builder& b, ValueId value, int64_t axis);
+
+// The size of an axis as one integer in one dimension, and those of the axes [first, last).
+ValueId SizeOf(Builder& b, ValueId value, int64_t axis);
+ValueId Sizes(Builder& b, ValueId value, int64_t first, int64_t last);
+// 0, 1, 2 ... up to a scalar, or as many as an axis of the value has.
+ValueId NumbersTo(Builder& b, ValueId count);
+ValueId Numbers(Builder& b, ValueId value, int64_t axis);
+// [size] as [1..., size, 1...], which is broadcast along `axis` of `rank`.
+ValueId AlongAxis(Builder& b, ValueId value, int64_t axis, int64_t rank);
+
+// The gradients of the inputs, if `compute` makes the first output of copies of them: a Gradient of
+// their own differentiates what it adds.
+Gradients OfComposition(Builder& b, const Inputs& in,
+                        FunctionRef<ValueId(const std::vector<ValueId>& inputs)> compute);
 
 // The rank of a value. Error: kNotImplemented, naming the operator, if it is unknown.
 Result<int64_t> RankOf(const Builder& b, const Inputs& in, ValueId value);

@@ -1,7 +1,8 @@
-// The gradients of products, convolutions and pools.
+// The gradients of products, determinants and convolutions.
+#include <algorithm>
 #include <array>
 #include <numeric>
-#include <set>
+#include <string>
 
 #include "ir/gradient_rules.h"
 
@@ -62,93 +63,161 @@ Result<Gradients> Gemm(Builder& b, const Inputs& in) {
   return all;
 }
 
-// The labels of one term of Einsum's equation; "..." is one label.
-using Labels = std::vector<std::string>;
+// The letters of one term of Einsum's equation; kEllipsis stands for "...".
+using Labels = std::string;
+constexpr char kEllipsis = '.';
 
-// Error: kInvalidGraph for an equation without an arrow: it is not in the form that inference
-// gives.
-Result<std::vector<Labels>> TermsOf(const Node& node) {
+bool Has(const Labels& labels, char label) { return labels.find(label) != Labels::npos; }
+
+// The labels of an output that the equation does not give: the axes of "...", and the letters that
+// occur once, in their order.
+Labels ImplicitOutput(const std::string& inputs) {
+  Labels letters;
+  for (const char c : inputs) {
+    const bool is_letter = c != ',' && c != kEllipsis;
+    if (is_letter && std::count(inputs.begin(), inputs.end(), c) == 1) letters += c;
+  }
+  std::sort(letters.begin(), letters.end());
+  return Has(inputs, kEllipsis) ? kEllipsis + letters : letters;
+}
+
+// The terms of the inputs, then that of the output.
+std::vector<Labels> TermsOf(const Node& node) {
   std::string equation;
   for (const char c : node.GetString("equation", "")) {
-    if (c != ' ') equation += c;
+    const bool is_again = c == kEllipsis && !equation.empty() && equation.back() == kEllipsis;
+    if (c != ' ' && !is_again) equation += c;
   }
   const size_t arrow = equation.find("->");
   if (arrow == std::string::npos) {
-    return NotImplemented("{}: '{}' has no gradient yet without an arrow", node.Describe(),
-                          equation);
+    equation += "," + ImplicitOutput(equation);
+  } else {
+    equation.replace(arrow, 2, ",");
   }
-  equation.replace(arrow, 2, ",");
   std::vector<Labels> terms(1);
-  for (size_t i = 0; i < equation.size(); ++i) {
-    if (equation[i] == ',') {
+  for (const char c : equation) {
+    if (c == ',') {
       terms.emplace_back();
-    } else if (equation[i] == '.') {
-      terms.back().push_back("...");
-      i += 2;
     } else {
-      terms.back().emplace_back(1, equation[i]);
+      terms.back() += c;
     }
   }
   return terms;
 }
 
-std::string TextOf(const Labels& labels) {
+// The equation of terms that are separated by commas.
+Attribute Equation(const std::string& inputs, const Labels& output) {
   std::string text;
-  for (const std::string& label : labels) text += label;
-  return text;
+  for (const char c : inputs + "->" + output) {
+    if (c == kEllipsis) text += "..";
+    text += c;
+  }
+  return Attribute("equation", std::move(text));
 }
 
 // The gradient of operand i: the product of the other operands and dy, in its labels. Labels that
 // are in no other term were summed alone; along them it is repeated.
 Result<ValueId> EinsumOperand(Builder& b, const Inputs& in, std::span<const Labels> terms,
                               size_t i) {
-  const std::set<std::string> own(terms[i].begin(), terms[i].end());
-  if (own.size() != terms[i].size()) {
-    return NotImplemented("{} has no gradient yet: it takes a diagonal of input {}",
-                          in.node.Describe(), i);
-  }
+  const Labels& own = terms[i];
   const size_t last = terms.size() - 1;
-  std::set<std::string> others;
-  std::string equation;
+  std::string others;
   std::vector<ValueId> factors;
   for (size_t k = 0; k <= last; ++k) {
     if (k == i) continue;
-    others.insert(terms[k].begin(), terms[k].end());
-    equation += (equation.empty() ? "" : ",") + TextOf(terms[k]);
+    if (!factors.empty()) others += ',';
+    others += terms[k];
     factors.push_back(k == last ? in.dy() : in.x(k));
   }
-  if (others.count("...") > 0 && own.count("...") == 0) {
-    return NotImplemented("{} has no gradient yet: input {} has no '...'", in.node.Describe(), i);
+  const bool has_ellipsis = Has(own, kEllipsis);
+  const bool is_summed =
+      std::any_of(own.begin(), own.end(), [&](char label) { return !Has(others, label); });
+  int64_t ellipsis = 0;  // its axes, where they matter
+  if (is_summed && has_ellipsis) {
+    TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(i)));
+    ellipsis = rank + 1 - static_cast<int64_t>(own.size());
   }
+  // The axes of "..." that the operand lacks come first, and are summed in the end.
   Labels shared;
-  std::vector<int64_t> alone;
-  for (size_t axis = 0; axis < terms[i].size(); ++axis) {
-    const std::string& label = terms[i][axis];
-    if (others.count(label) > 0) {
-      shared.push_back(label);
-    } else if (label == "...") {
-      return NotImplemented("{} has no gradient yet: '...' is summed", in.node.Describe());
+  if (Has(others, kEllipsis) && !has_ellipsis) shared += kEllipsis;
+  std::vector<int64_t> alone;  // from the end
+  int64_t rest = static_cast<int64_t>(own.size()) + (has_ellipsis ? ellipsis - 1 : 0);
+  for (const char label : own) {
+    const int64_t count = label == kEllipsis ? ellipsis : 1;
+    if (Has(others, label)) {
+      shared += label;
     } else {
-      alone.push_back(static_cast<int64_t>(axis));
+      for (int64_t k = 0; k < count; ++k) alone.push_back(k - rest);
+    }
+    rest -= count;
+  }
+  ValueId gradient = b.Op("Einsum", factors, Attributes(Equation(others, shared)));
+  if (!alone.empty()) {
+    gradient = b.Op("Unsqueeze", {gradient, b.Integers(alone)});
+    gradient = b.Op("Expand", {gradient, b.Op("Shape", {in.x(i)})});
+  }
+  return b.SumTo(gradient, in.x(i), nullptr);
+}
+
+// An identity matrix that ties two axes of an input, as the diagonal of these does.
+struct Tie {
+  size_t input;
+  int64_t axis;  // negative if "..." comes before it
+  Labels labels;
+};
+
+// Gives the axes of diagonals labels of their own. Error: kNotImplemented if there are not enough.
+Result<std::vector<Tie>> TieDiagonals(const Node& node, std::vector<Labels>& terms) {
+  std::string unused = "zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA";
+  for (const Labels& term : terms) {
+    for (const char label : term) {
+      unused.erase(std::remove(unused.begin(), unused.end(), label), unused.end());
     }
   }
-  ValueId gradient =
-      b.Op("Einsum", factors, Attributes(Attribute("equation", equation + "->" + TextOf(shared))));
-  if (alone.empty()) return b.SumTo(gradient, in.x(i), nullptr);
-  if (own.count("...") > 0) {
-    return NotImplemented("{} has no gradient yet: an axis beside '...' is summed",
-                          in.node.Describe());
+  std::vector<Tie> ties;
+  for (size_t i = 0; i + 1 < terms.size(); ++i) {
+    for (size_t axis = 0; axis < terms[i].size(); ++axis) {
+      char& label = terms[i][axis];
+      const Labels before = terms[i].substr(0, axis);
+      if (!Has(before, label)) continue;
+      if (unused.empty()) {
+        return NotImplemented("{} has no gradient yet: it has too many labels", node.Describe());
+      }
+      const size_t from_end = Has(before, kEllipsis) ? terms[i].size() : 0;
+      ties.push_back({i, static_cast<int64_t>(axis) - static_cast<int64_t>(from_end),
+                      Labels{label, unused.back()}});
+      label = unused.back();
+      unused.pop_back();
+    }
   }
-  gradient = b.Op("Unsqueeze", {gradient, b.Integers(alone)});
-  return b.Op("Expand", {gradient, b.Op("Shape", {in.x(i)})});
+  return ties;
+}
+
+// The same product without diagonals, of the inputs and the matrices of `ties`.
+Gradients EinsumOfTies(Builder& b, const Inputs& in, const std::vector<Labels>& terms,
+                       const std::vector<Tie>& ties) {
+  return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
+    std::vector<ValueId> factors = inputs;
+    std::string labels = terms[0];
+    for (size_t i = 1; i < inputs.size(); ++i) labels += "," + terms[i];
+    for (const Tie& tie : ties) {
+      const ValueId x = inputs[tie.input], size = SizeOf(b, x, tie.axis);
+      const ValueId square = b.Op("Expand", {b.Scalar(0, x), Joined(b, {size, size}, 0)});
+      factors.push_back(b.Op("EyeLike", {square}));
+      labels += "," + tie.labels;
+    }
+    return b.Op("Einsum", factors, Attributes(Equation(labels, terms.back())));
+  });
 }
 
 Result<Gradients> Einsum(Builder& b, const Inputs& in) {
-  TENON_ASSIGN_OR_RETURN(const std::vector<Labels> terms, TermsOf(in.node));
+  std::vector<Labels> terms = TermsOf(in.node);
   if (terms.size() != in.node.inputs.size() + 1) {
     return InvalidGraph("{}: the equation has {} terms for {} inputs", in.node.Describe(),
                         terms.size() - 1, in.node.inputs.size());
   }
+  TENON_ASSIGN_OR_RETURN(const std::vector<Tie> ties, TieDiagonals(in.node, terms));
+  if (!ties.empty()) return EinsumOfTies(b, in, terms, ties);
   Gradients all;
   for (size_t i = 0; i + 1 < terms.size(); ++i) {
     TENON_ASSIGN_OR_RETURN(all.emplace_back(), EinsumOperand(b, in, terms, i));
@@ -156,15 +225,39 @@ Result<Gradients> Einsum(Builder& b, const Inputs& in) {
   return all;
 }
 
+// ---- determinants -------------------------------------------------------------------------------
+
+// With the last two axes exchanged.
+ValueId Turned(Builder& b, ValueId x, int64_t rank) {
+  std::vector<int64_t> order = AxesBetween(0, rank);
+  std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
+  return Transposed(b, x, std::move(order));
+}
+
+// dX = dy y X^-T, so a matrix without an inverse is an error of Inverse.
+Result<Gradients> Det(Builder& b, const Inputs& in) {
+  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
+  const ValueId inverse = b.Op("Inverse", {in.x(0)}, {}, kMicrosoft);
+  const ValueId slope =
+      b.Op("Unsqueeze", {Mul(b, in.dy(), in.y()), b.Integers(std::array<int64_t, 2>{-2, -1})});
+  return Gradients{Mul(b, slope, Turned(b, inverse, rank))};
+}
+
+// dX = -Y' dY Y'
+Result<Gradients> Inverse(Builder& b, const Inputs& in) {
+  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
+  const ValueId turned = Turned(b, in.y(), rank);
+  const ValueId product = b.Op("MatMul", {b.Op("MatMul", {turned, in.dy()}), turned});
+  return Gradients{b.Op("Neg", {product})};
+}
+
 // ---- convolutions -------------------------------------------------------------------------------
 
 enum Side : size_t { kOfX, kOfW, kOfBias };
 
 // What of ConvGrad's results: dX, dW or dB.
-ValueId ConvKernel(Builder& b, const Node& conv, ValueId dy, ValueId x, ValueId w, Side side,
-                   std::initializer_list<std::string_view> left_out = {}) {
-  return b.Ops("ConvGrad", std::array{dy, x, w}, side + 1, AttributesBut(conv, left_out),
-               kMicrosoft)[side];
+ValueId ConvKernel(Builder& b, const Node& conv, ValueId dy, ValueId x, ValueId w, Side side) {
+  return b.Ops("ConvGrad", std::array{dy, x, w}, side + 1, AttributesBut(conv), kMicrosoft)[side];
 }
 
 Result<Gradients> Conv(Builder& b, const Inputs& in) {
@@ -198,19 +291,43 @@ Result<Gradients> ConvGradient(Builder& b, const Inputs& in) {
   return all;
 }
 
+// What X makes of itself in ConvTranspose without pads, of which a given or a SAME output is a
+// part: dY with zeros around it.
+ValueId WithCutPads(Builder& b, const Inputs& in, int64_t rank) {
+  const auto list = [&](const char* name, int64_t otherwise) {
+    std::vector<int64_t> numbers = in.node.GetInts(name);
+    numbers.resize(static_cast<size_t>(rank - 2), otherwise);
+    return b.Integers(numbers);
+  };
+  const auto sizes = [&](ValueId value) { return Sizes(b, value, 2, rank); };
+  const ValueId one = b.IntegerScalar(1), zero = b.IntegerScalar(0);
+  const ValueId extent = Add(b, Mul(b, Sub(b, sizes(in.x(1)), one), list("dilations", 1)), one);
+  const ValueId whole = Add(b, Mul(b, Sub(b, sizes(in.x(0)), one), list("strides", 1)), extent);
+  const ValueId missing = Add(b, Sub(b, whole, sizes(in.dy())), list("output_padding", 0));
+  const ValueId total = Where(b, b.Op("Less", {missing, zero}), zero, missing);
+  const ValueId half = Div(b, total, b.IntegerScalar(2));
+  const bool is_upper = in.node.GetString("auto_pad", "NOTSET") == "SAME_UPPER";
+  const ValueId begin = is_upper ? half : Sub(b, total, half), end = Sub(b, total, begin);
+  const ValueId none = b.Integers(std::array<int64_t, 2>{0, 0});
+  return b.Op("Pad", {in.dy(), Joined(b, {none, begin, none, end}, 0)});
+}
+
 // The convolution that it transposes, whose X is dY.
 Result<Gradients> ConvTranspose(Builder& b, const Inputs& in) {
+  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
   const std::string_view auto_pad = in.node.GetString("auto_pad", "NOTSET");
   const bool is_plain = auto_pad.empty() || auto_pad == "NOTSET" || auto_pad == "VALID";
-  if (!is_plain || in.node.FindAttribute("output_shape") != nullptr) {
-    return NotImplemented("{} has no gradient yet with auto_pad or output_shape",
-                          in.node.Describe());
-  }
-  constexpr std::string_view kOwn = "output_padding";
-  const ValueId dx = b.Op("Conv", {in.dy(), in.x(1)}, AttributesBut(in.node, {kOwn}));
-  Gradients all = {dx, ConvKernel(b, in.node, in.x(0), in.dy(), in.x(1), kOfW, {kOwn})};
+  ValueId dy = in.dy();
+  const bool is_cut = !is_plain || in.node.FindAttribute("output_shape") != nullptr;
+  if (is_cut) dy = WithCutPads(b, in, rank);
+  const auto attributes = [&] {
+    return is_cut ? AttributesBut(in.node, {"auto_pad", "output_padding", "output_shape", "pads"})
+                  : AttributesBut(in.node, {"output_padding"});
+  };
+  const ValueId dw =
+      b.Ops("ConvGrad", std::array{in.x(0), dy, in.x(1)}, kOfW + 1, attributes(), kMicrosoft)[kOfW];
+  Gradients all = {b.Op("Conv", {dy, in.x(1)}, attributes()), dw};
   if (in.x(2) != ValueId::kNone) {
-    TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
     std::vector<int64_t> axes = AxesBetween(2, rank);
     axes.insert(axes.begin(), 0);
     all.push_back(SumOver(b, in.dy(), axes, false));
@@ -218,96 +335,15 @@ Result<Gradients> ConvTranspose(Builder& b, const Inputs& in) {
   return all;
 }
 
-// ---- pools --------------------------------------------------------------------------------------
-
-// Whether all sizes but the first are numbers, as the operators for pools need.
-bool HasKnownSizes(const SymbolicShape* shape) {
-  if (shape == nullptr || shape->rank() < 3) return false;
-  for (size_t i = 1; i < shape->rank(); ++i) {
-    if (!(*shape)[i].is_number()) return false;
-  }
-  return true;
-}
-
-Result<Gradients> MaxPool(Builder& b, const Inputs& in) {
-  TENON_RETURN_IF_ERROR(CheckOnlyFirst(in));
-  const ValueId x = in.x(0), positions = b.OutputOf(in.node, 1);
-  // The positions of other orders are those of another layout.
-  if (in.node.GetInt("storage_order", 0) != 0) {
-    return NotImplemented("{} has no gradient yet with storage_order", in.node.Describe());
-  }
-  if (!b.MayUseKernels(x) || !HasKnownSizes(b.ShapeOf(x))) {
-    return Gradients{b.ScatteredByPosition(x, positions, in.dy())};
-  }
-  const ValueId dx = b.Op("MaxPoolGrad", {in.dy(), positions});
-  b.graph().value(dx).type.shape = *b.ShapeOf(x);
-  return Gradients{dx};
-}
-
-Result<Gradients> AveragePool(Builder& b, const Inputs& in) {
-  const std::vector<int64_t> dilations = in.node.GetInts("dilations");
-  const bool is_dilated =
-      std::any_of(dilations.begin(), dilations.end(), [](int64_t step) { return step != 1; });
-  if (is_dilated || in.node.GetInt("ceil_mode", 0) != 0) {
-    return NotImplemented("{} has no gradient yet with dilations or ceil_mode", in.node.Describe());
-  }
-  const SymbolicShape* shape = b.ShapeOf(in.x(0));
-  if (!HasKnownSizes(shape)) {
-    return NotImplemented("the gradient of {} needs the sizes of its input", in.node.Describe());
-  }
-  const ValueId dx =
-      b.Op("AveragePoolGrad", {in.dy()}, AttributesBut(in.node, {"ceil_mode", "dilations"}));
-  b.graph().value(dx).type.shape = *shape;
-  return Gradients{dx};
-}
-
-// It is linear.
-Result<Gradients> AveragePoolGradient(Builder& b, const Inputs& in) {
-  return Gradients{b.Op("AveragePool", {in.dy()}, AttributesBut(in.node))};
-}
-
-Result<Gradients> GlobalAveragePool(Builder& b, const Inputs& in) {
-  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
-  const ValueId ones = b.Filled(1, in.x(0));
-  const ValueId count = SumOver(b, ones, AxesBetween(2, rank));
-  return Gradients{Mul(b, ones, Div(b, in.dy(), count))};
-}
-
-// The first of equal elements gets the gradient, as in MaxPool.
-Result<Gradients> GlobalMaxPool(Builder& b, const Inputs& in) {
-  const ValueId rows = b.Op("Reshape", {in.x(0), b.Integers(std::array<int64_t, 3>{0, 0, -1})});
-  const ValueId place = b.Op("ArgMax", {rows}, Attributes(Int("axis", 2), Int("keepdims", 1)));
-  const ValueId slopes = b.Op("Reshape", {in.dy(), b.Integers(std::array<int64_t, 3>{0, 0, 1})});
-  const ValueId dx =
-      b.Op("ScatterElements", {b.Filled(0, rows), place, slopes}, Attributes(Int("axis", 2)));
-  return Gradients{ReshapeLike(b, dx, in.x(0))};
-}
-
-// (sum |x|^p)^(1/p): dx = dy y^(1-p) |x|^(p-1) sign x, or 0 where y is.
-Result<Gradients> GlobalLpPool(Builder& b, const Inputs& in) {
-  const auto p = static_cast<double>(in.node.GetInt("p", 2));
-  const ValueId x = in.x(0), y = in.y(), zero = b.Scalar(0, y);
-  const auto power = [&](ValueId base, double exponent) {
-    return b.Op("Pow", {base, b.Scalar(exponent, base)});
-  };
-  const ValueId share = Where(b, b.Op("Equal", {y, zero}), zero, Mul(b, in.dy(), power(y, 1 - p)));
-  const ValueId slope = Mul(b, b.Op("Sign", {x}), power(b.Op("Abs", {x}), p - 1));
-  return Gradients{Mul(b, slope, share)};
-}
-
 constexpr NamedGradientRule kRules[] = {
-    {"AveragePool", AveragePool},
-    {"AveragePoolGrad", AveragePoolGradient},
     {"Conv", Conv},
     {"ConvGrad", ConvGradient, 1, kMicrosoft},
     {"ConvTranspose", ConvTranspose},
+    {"Det", Det},
     {"Einsum", Einsum},
     {"Gemm", Gemm, 7},
-    {"GlobalAveragePool", GlobalAveragePool},
-    {"GlobalLpPool", GlobalLpPool, 2},
-    {"GlobalMaxPool", GlobalMaxPool},
+    {"Inverse", Inverse, 1, kMicrosoft},
     {"MatMul", MatMul},
-    {"MaxPool", MaxPool, 8},
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Gradients of Attention and GridSample beside the differences of the functions themselves."""
+"""Gradients of Attention, GridSample and LRN beside the differences of the functions themselves."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_the_mask_of_attention() -> None:
 
 GRIDS = [
     (mode, padding, is_aligned, axes)
-    for mode in ("linear", "nearest")
+    for mode in ("linear", "nearest", "cubic")
     for padding in ("zeros", "border", "reflection")
     for is_aligned in (0, 1)
     for axes in (1, 2, 3)
@@ -87,6 +87,14 @@ def test_grid_sample_of_opset_16() -> None:
     check_derivatives("c = GridSample (a, b)\n y = Mul (c, c)", values, 16)
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_grid_sample_between_the_corners_of_one_element(mode: str) -> None:
+    image = np.random.default_rng(5).uniform(-1, 1, [1, 2, 1, 5])
+    values = [image, positions([2, 5], [1, 3, 2], 1)]
+    attributes = f'mode="{mode}", padding_mode="reflection", align_corners=1'
+    check_derivatives(f"c = GridSample <{attributes}> (a, b)\n y = Mul (c, c)", values, 20)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_lrn(size: int) -> None:
     values = [np.random.default_rng(5).uniform(-1, 1, [2, 4, 3]), np.array([2.0])]
@@ -100,13 +108,7 @@ def test_global_lp_pool(p: int) -> None:
     check_derivatives(f"c = GlobalLpPool <p={p}> (a)\n y = Mul (c, b)", values, 13)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "text"),
-    [
-        ('y = GridSample <mode="cubic"> (a, b)', "no gradient yet in mode cubic"),
-        ("k, y = Attention (a, a, a)", "no gradient yet for its output 1"),
-    ],
-)
-def test_what_has_no_gradient(nodes: str, text: str) -> None:
-    with pytest.raises(Exception, match=text):
-        make_model(f"{nodes}\n{GRADIENT}", [[1, 2, 3, 4], [1, 2, 2, 2]], ["da"], 23)
+def test_keys_have_no_gradient() -> None:
+    nodes = f"k, y = Attention (a, a, a)\n{GRADIENT}"
+    with pytest.raises(Exception, match="no gradient yet for its output 1"):
+        make_model(nodes, [[1, 2, 3, 4], [1, 2, 2, 2]], ["da"], 23)

@@ -231,6 +231,18 @@ CASES = {
     "ReduceLogSumExp": ("c = ReduceLogSumExp <keepdims=0> (a)\n y = Mul (c, b)", [3, 4], [2]),
     "Einsum": ('y = Einsum <equation="bij, bjk -> ki"> (a, b)', [2, 3, 4], [2, 4, 2]),
     "Einsum in batches": ('y = Einsum <equation="...ij,...j->...i"> (a, b)', [5, 3, 4], [2, 1, 4]),
+    "Einsum of diagonals beside other axes": (
+        'y = Einsum <equation="i...i,i->..."> (a, b)',
+        [3, 2, 4, 3],
+        [3],
+    ),
+    "Einsum that sums all axes": ('y = Einsum <equation="...i,j->j"> (a, b)', [3, 2, 4], [5]),
+    "Einsum that sums beside other axes": (
+        'y = Einsum <equation="i...j,...k->...k"> (a, b)',
+        [3, 2, 4],
+        [2, 5],
+    ),
+    "Einsum without an output": ('y = Einsum <equation="...b,...ba"> (a, b)', [3], [4, 3, 2]),
     "Einsum that sums one operand": (
         'c = Einsum <equation="ij,k->k"> (a, b)\n y = Mul (c, c)',
         [2, 3],
@@ -421,6 +433,82 @@ def test_activations_of_later_opsets(nodes: str) -> None:
     check_derivatives(nodes, [np.array(BENT), np.arange(1.0, 9)], 24)
 
 
+@pytest.mark.parametrize("spatial", [1, 3])
+def test_windows_over_other_numbers_of_axes(spatial: int) -> None:
+    sizes = [2, 1, 5, 4, 3][: spatial + 2]
+    values = [np.random.default_rng(5).uniform(0.5, 2, sizes), np.array([2.0])]
+    window = f"kernel_shape={[2] * spatial}, strides={[2] * spatial}, pads={[1] * 2 * spatial}"
+    check_derivatives(f"c = LpPool <{window}, p=3> (a)\n y = Mul (c, b)", values, 18)
+
+
+EMPTY = {
+    "LpPool": ("c = LpPool <kernel_shape=[2, 2]> (a)", [0, 2, 4, 3]),
+    "AveragePool": ("c = AveragePool <kernel_shape=[2, 2]> (a)", [0, 2, 4, 3]),
+    "Col2Im": (
+        "i = Constant <value_ints=[4, 3]> ()\n k = Constant <value_ints=[2, 2]> ()\n"
+        "c = Col2Im (a, i, k)",
+        [0, 8, 6],
+    ),
+    "RoiAlign": (
+        "r = Constant <value = double[1, 4] {0, 0, 2, 2}> ()\n i = Constant <value_ints=[0]> ()\n"
+        "s = Slice (r, i, i)\n t = Slice (i, i, i)\n c = RoiAlign (a, s, t)",
+        [1, 2, 4, 3],
+    ),
+    "MaxRoiPool": (
+        "r = Constant <value = double[1, 5] {0, 0, 0, 2, 2}> ()\n"
+        "i = Constant <value_ints=[0]> ()\n s = Slice (r, i, i)\n"
+        "c = MaxRoiPool <pooled_shape=[1, 1]> (a, s)",
+        [1, 2, 4, 3],
+    ),
+    "GridSample": (
+        "g = Constant <value = double[1, 1, 1, 2] {0, 0}> ()\n"
+        "i = Constant <value_ints=[0]> ()\n s = Slice (g, i, i)\n"
+        'c = GridSample <mode="cubic"> (a, s)',
+        [0, 2, 4, 3],
+    ),
+    "DFT": ("c = DFT (a)", [0, 4, 2]),
+    "CumProd": ("k = Constant <value_int=0> ()\n c = CumProd (a, k)", [0, 3]),
+    "GatherND": (
+        "i = Constant <value_ints=[0]> ()\n j = Unsqueeze (i, i)\n k = Slice (j, i, i)\n"
+        "c = GatherND (a, k)",
+        [3, 2],
+    ),
+    "Det": ("c = Det (a)", [0, 3, 3]),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_empty_tensors(name: str) -> None:
+    """Also where the batch, the regions or the indices are none."""
+    nodes, shape = EMPTY[name]
+    values = [np.full(shape, 0.5), np.array([2.0])]
+    session = make_model(f"{nodes}\n y = Mul (c, b)\n{GRADIENT}", [shape, [1]], ["da"], 26)
+    (slope,) = session.run(["da"], dict(zip("ab", values, strict=True)))
+    assert slope.shape == tuple(shape)
+    assert not slope.any()
+
+
+@pytest.mark.parametrize("opset", [9, 10])
+def test_scatter_by_its_former_name(opset: int) -> None:
+    nodes = (
+        "i = Constant <value = int64[1, 3] {1, 0, 1}> ()\n c = Scatter (a, i, b)\n y = Mul (c, c)"
+    )
+    values = [np.random.default_rng(5).uniform(0.5, 2, shape) for shape in ([2, 3], [1, 3])]
+    check_derivatives(nodes, values, opset)
+
+
+@pytest.mark.parametrize("opset", [17, 20])
+def test_transforms_along_the_default_axis(opset: int) -> None:
+    values = [np.random.default_rng(5).uniform(0.5, 2, [2, 4, 1]), np.array([2.0])]
+    check_derivatives("c = DFT (a)\n y = Mul (c, b)", values, opset)
+
+
+@pytest.mark.parametrize("opset", [2, 11])
+def test_norm_pools_of_earlier_opsets(opset: int) -> None:
+    values = [np.random.default_rng(5).uniform(0.5, 2, [1, 2, 4, 3])] * 2
+    check_derivatives("y = LpPool <kernel_shape=[2, 2], pads=[1, 0, 0, 1]> (a)", values, opset)
+
+
 def test_group_normalization() -> None:
     numbers = np.random.default_rng(5)
     values = [numbers.uniform(0.5, 2, shape) for shape in ([2, 4, 3], [4])]
@@ -576,8 +664,8 @@ def test_at_another_place_than_the_graph_was_run() -> None:
         ("y = Unique (a)", "Unique-15 (Unique node #0) has no gradient yet"),
         (
             "s = Unique (a)\nx = Constant <value_ints=[0]> ()\nm = Unsqueeze (s, x)\n"
-            "t = Det (m)\nu = Unsqueeze (t, x)\ny = Unique (u)",
-            "Unique-15 (Unique node #5) has no gradient yet; nor have Det-15",
+            "t = com.microsoft.CDist (m, m)\ny = Unique (t)",
+            "Unique-15 (Unique node #4) has no gradient yet; nor have CDist-1",
         ),
         (
             "i = Constant <value_ints=[0, 1]> ()\ns = Constant <value_ints=[0]> ()\n"

@@ -692,6 +692,47 @@ def test_pools_of_wrong_shapes() -> None:
             contrib.run_tenon(pool_model(op_type, inputs, declared, **attributes), inputs)
 
 
+# --- Regions: gradients are compared in tests/conformance/test_torch_gradient.py ---
+
+REGIONS = [floats(3, 2, 2, 2), floats(1, 2, 5, 5), floats(3, 4), np.zeros(3, np.int64)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "value", "options", "text"),
+    [
+        (0, floats(3, 2, 2, 3), {}, "input 0 'x0': expected"),
+        (0, floats(2, 2, 2, 2), {}, "input 0 'x0': expected"),
+        (1, floats(2, 5, 5), {}, "input 1"),
+        (2, floats(3, 3), {}, "input 2 'x2': expected regions of 4 numbers"),
+        (2, np.full((3, 4), np.nan, FLOAT), {}, "input 2 'x2': expected finite numbers"),
+        (3, np.zeros(2, np.int64), {}, "input 3 'x3': expected 3 images"),
+        (3, np.ones(3, np.int64), {}, r"input 3 'x3': expected images in \[0, 1\)"),
+        (1, floats(1, 2, 5, 5), {"output_height": 0}, "at least 1 x 1"),
+        (1, floats(1, 2, 5, 5), {"mode": "sum"}, "mode"),
+        (1, floats(1, 2, 5, 5), {"sampling_ratio": -1}, "sampling_ratio"),
+    ],
+)
+def test_aligned_regions_of_wrong_inputs(
+    changed: int, value: np.ndarray, options: dict, text: str
+) -> None:
+    inputs = list(REGIONS)
+    inputs[changed] = value
+    refuses("RoiAlignGrad", inputs, text, **({"output_height": 2, "output_width": 2} | options))
+
+
+@pytest.mark.parametrize(
+    ("rois", "options", "text"),
+    [
+        (floats(3, 4), {}, "input 2 'x2': expected regions of 5 numbers"),
+        (np.ones((3, 5), FLOAT), {}, r"input 2 'x2': expected images in \[0, 1\)"),
+        (np.zeros((3, 5), FLOAT), {"pooled_shape": [2]}, "pooled_shape"),
+        (np.zeros((3, 5), FLOAT), {"pooled_shape": [2, 3]}, "input 0 'x0': expected"),
+    ],
+)
+def test_pooled_regions_of_wrong_inputs(rois: np.ndarray, options: dict, text: str) -> None:
+    refuses("MaxRoiPoolGrad", [*REGIONS[:2], rois], text, **({"pooled_shape": [2, 2]} | options))
+
+
 # --- Losses ---
 
 LOSS_GRAD = {"y": FLOAT}
@@ -751,6 +792,43 @@ def test_cross_entropy_gradient_where_all_is_ignored() -> None:
     inputs = [np.array(1, FLOAT), np.full((2, 3), -np.inf, FLOAT), np.array([1, 1])]
     (dx,) = run("SoftmaxCrossEntropyLossGrad", inputs, ignore_index=1)
     assert not dx.any()
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (2, 7, 3, 5)])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("has_weight", [False, True])
+@pytest.mark.parametrize("ignores", [False, True])
+def test_internal_cross_entropy(
+    shape: tuple, reduction: str, has_weight: bool, ignores: bool
+) -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.standard_normal(shape).astype(FLOAT)
+    wide_scores = scores.astype(np.float64)
+    log_prob = wide_scores - np.log(np.exp(wide_scores).sum(axis=1, keepdims=True))
+    labels = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+    weight = rng.uniform(0.5, 2, shape[1]).astype(FLOAT) if has_weight else None
+    scale = np.ones(labels.shape) if weight is None else weight[labels].astype(np.float64)
+    loss = -np.take_along_axis(log_prob, labels[:, None], 1)[:, 0]
+    inputs = [scores, labels, weight]
+    if ignores:
+        scale[rng.uniform(size=labels.shape) < 0.4] = 0
+        labels[scale == 0] = -100
+        inputs.append(np.array(-100))
+    loss = loss * scale
+    if reduction != "none":
+        loss = np.asarray(loss.sum() / (scale.sum() if reduction == "mean" else 1))
+    outputs = {"y": FLOAT, "log_prob": FLOAT}
+    compare(
+        "SoftmaxCrossEntropyLossInternal", inputs, [loss, log_prob], outputs, reduction=reduction
+    )
+
+
+def test_internal_cross_entropy_of_halves() -> None:
+    scores, labels = floats(4, 3, dtype=np.float16), np.array([0, 2, 1, 1], np.int32)
+    outputs = {"y": FLOAT, "log_prob": np.float16}
+    y, log_prob = run("SoftmaxCrossEntropyLossInternal", [scores, labels], outputs, output_type=1)
+    assert y.dtype == FLOAT
+    np.testing.assert_allclose(y, -log_prob[range(4), labels].mean(dtype=FLOAT), rtol=2e-3)
 
 
 def test_cross_entropy_gradient_of_wrong_inputs() -> None:
@@ -848,6 +926,37 @@ def test_gathers() -> None:
     compare("GatherNDGrad", [shape, rows, update], [np.stack([np.zeros(3), update.sum(0)])])
 
 
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("dtype", [FLOAT, np.float64])
+def test_gathers_in_batches(batches: int, depth: int, dtype: type) -> None:
+    shape = (2, 3, 4, 5, 3)
+    limits = shape[batches : batches + depth]
+    rng = np.random.default_rng(3)
+    indices = np.stack([rng.integers(-n, n, (*shape[:batches], 7)) for n in limits], -1)
+    dy = floats(*indices.shape[:-1], *shape[batches + depth :], dtype=dtype)
+    dx = np.zeros(shape)
+    for at in np.ndindex(*indices.shape[:-1]):
+        dx[(*at[:batches], *indices[at])] += dy[at]
+    inputs = [np.array(shape), indices, dy]
+    (actual,) = run("GatherNDGrad", inputs, {"dx": dtype}, batch_dims=batches)
+    np.testing.assert_allclose(actual, dx, rtol=1e-5 if dtype == FLOAT else 1e-13, atol=1e-6)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 255), (-8, 7)])
+def test_fake_quantization(low: int, high: int) -> None:
+    x, scale, zero_point = 9 * floats(4, 50), np.array(0.7, FLOAT), np.array(3, FLOAT)
+    level = np.round(x / scale) + zero_point
+    is_inside = (level >= low) & (level <= high)
+    assert is_inside.any() and not is_inside.all()
+    expected = (np.clip(level, low, high) - zero_point) * scale
+    inputs, outputs = [x, scale, zero_point], {"y": FLOAT, "mask": np.bool_}
+    y, mask = run("FakeQuant", inputs, outputs, quant_min=low, quant_max=high)
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+    np.testing.assert_array_equal(mask, is_inside)
+    compare("FakeQuantGrad", [x, mask], [np.where(mask, x, 0)])
+
+
 @pytest.mark.parametrize("shapes", [((2, 3), (2, 3)), ((2, 3), (3,)), ((1,), (2, 3))])
 def test_div(shapes: tuple) -> None:
     a, b = floats(*shapes[0]), 2 + floats(*shapes[1], seed=1) ** 2
@@ -913,9 +1022,28 @@ def test_scales_and_norms() -> None:
     compare("Scale", [x, np.array(4, FLOAT)], [wide_x / 4], scale_down=1)
     half = {"a": np.float16, "b": np.float16}
     inputs = [np.array(0.5, FLOAT), x, y]
+    (joined,) = run("MixedPrecisionScale", inputs, {"a": np.float16}, to=10, fuse_outputs=1)
+    np.testing.assert_array_equal(
+        joined, np.concatenate([x.ravel(), y.ravel()]).astype(np.float16) * np.float16(0.5)
+    )
     a, b = run("MixedPrecisionScale", inputs, half, to=10)
     np.testing.assert_array_equal(a, (x * FLOAT(0.5)).astype(np.float16))
     np.testing.assert_array_equal(b, (y * FLOAT(0.5)).astype(np.float16))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_scales_and_zeros_of_other_types(dtype: type) -> None:
+    x, y = floats(2, 3, dtype=dtype), floats(2, 3, seed=1, dtype=dtype)
+    outputs = {"a": dtype, "b": dtype}
+    (total,) = run("ScaledSum", [x, y], {"a": dtype}, scale_0=0.5, scale_1=-2.0)
+    np.testing.assert_allclose(total, x * dtype(0.5) - 2 * y, rtol=2e-3)
+    a, b = run("BatchScale", [x], outputs, scale_0=2.0, scale_1=0.25)
+    np.testing.assert_array_equal([a, b], [2 * x, x * dtype(0.25)])
+    (zeros,) = run("ZeroGradient", [x, np.array([True])], {"a": dtype})
+    np.testing.assert_array_equal(zeros, np.zeros_like(x))
+    shape, indices = np.array([2, 3]), np.array([[0, 2], [2, 1]])
+    (dx,) = run("GatherElementsGrad", [x[:, :2].copy(), shape, indices], {"a": dtype}, axis=1)
+    np.testing.assert_array_equal(dx, [[x[0, 0], 0, x[0, 1]], [0, x[1, 1], x[1, 0]]])
 
 
 @pytest.mark.parametrize("signal", [True, False])
@@ -934,13 +1062,20 @@ def test_older_sgd() -> None:
     compare("SGDOptimizer", [rate, weights, gradients], [weights + change, change], outputs)
 
 
-@pytest.mark.parametrize("mode", [0, 1])
-@pytest.mark.parametrize("corrects", [0, 1])
-def test_older_adam(mode: int, corrects: int) -> None:
-    weights, gradients, first = floats(9), floats(9, seed=1), floats(9, seed=2) / 9
-    second = floats(9, seed=3) ** 2
-    rate, step = np.array([0.01], FLOAT), np.array(3, np.int64)
-    w, g, m, v = wide(weights, gradients, first, second)
+ADAM = {"alpha": 0.8, "beta": 0.9, "lambda": 0.05, "epsilon": 1e-6}
+ADAM_OUTPUTS = {"t": np.int64, "m": FLOAT, "v": FLOAT, "w": FLOAT, "g": FLOAT}
+
+
+def adam_inputs() -> list[np.ndarray]:
+    """Of step 3: rate, step, weights, gradients and moments."""
+    moments = [floats(9, seed=2) / 9, floats(9, seed=3) ** 2]
+    return [np.array([0.01], FLOAT), np.array(3, np.int64), floats(9), floats(9, seed=1), *moments]
+
+
+def adam(inputs: list[np.ndarray], mode: int, corrects: int, scale: float = 1) -> list[np.ndarray]:
+    """The new moments and weights, and the change, of gradients that are divided by `scale`."""
+    w, g, m, v = wide(*inputs[2:6])
+    g = g / scale
     m, v = 0.8 * m + 0.2 * g, 0.9 * v + 0.1 * g * g
     of_m, of_v = (1 - 0.8**3, 1 - 0.9**3) if corrects else (1, 1)
     if mode == 0:
@@ -948,11 +1083,70 @@ def test_older_adam(mode: int, corrects: int) -> None:
     else:
         part = 0.01 * math.sqrt(of_v) / of_m * m / (np.sqrt(v) + 1e-6)
         change = -part - 0.01 * 0.05 * (w - part)
-    inputs = [rate, step, weights, gradients, first, second]
-    outputs = {"t": np.int64, "m": FLOAT, "v": FLOAT, "w": FLOAT, "g": FLOAT}
-    options = {"alpha": 0.8, "beta": 0.9, "lambda": 0.05, "epsilon": 1e-6}
-    options |= {"weight_decay_mode": mode, "do_bias_correction": corrects}
-    actual = run("AdamOptimizer", inputs, outputs, **options)
+    return [m, v, w + change, change]
+
+
+def same(actual: list[np.ndarray], expected: list[np.ndarray], tolerance: float = 2e-5) -> None:
+    for got, wanted in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(
+            got.astype(np.float64), wanted, rtol=tolerance, atol=tolerance / 20
+        )
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("corrects", [0, 1])
+def test_older_adam(mode: int, corrects: int) -> None:
+    inputs = adam_inputs()
+    options = ADAM | {"weight_decay_mode": mode, "do_bias_correction": corrects}
+    actual = run("AdamOptimizer", inputs, ADAM_OUTPUTS, **options)
     assert actual[0] == 4
-    for got, wanted in zip(actual[1:], [m, v, w + change, change], strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-6)
+    same(actual[1:], adam(inputs, mode, corrects))
+
+
+# The loss's scale, the norm of the scaled gradients, and what gradients are divided by if
+# max_norm_clip is 0.5.
+SCALES = {
+    "scale": (64, None, 64),
+    "a small norm": (None, 0.4, 1),
+    "a large norm": (None, 4, 8),
+    "scale and small norm": (64, 31, 64),
+    "scale and large norm": (64, 48, 96),
+}
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize("case", SCALES)
+def test_older_adam_of_a_scaled_loss(case: str, mode: int) -> None:
+    scale, norm, divisor = SCALES[case]
+    inputs = adam_inputs()
+    given = [None if x is None else np.array([x], FLOAT) for x in (scale, norm)]
+    options = ADAM | {"weight_decay_mode": mode, "max_norm_clip": 0.5}
+    actual = run("AdamOptimizer", [*inputs, None, *given], ADAM_OUTPUTS, **options)
+    same(actual[1:], adam(inputs, mode, 1, divisor))
+
+
+def test_older_adam_of_narrow_types() -> None:
+    inputs = adam_inputs()
+    inputs[3:] = [x.astype(np.float16) for x in inputs[3:]]
+    narrow = inputs[2].astype(np.float16)
+    half = np.float16
+    outputs = {"t": np.int64, "m": half, "v": half, "w": FLOAT, "g": half, "narrow": half}
+    scale = np.array([8], FLOAT)
+    actual = run("AdamOptimizer", [*inputs, narrow, scale], outputs, **ADAM)
+    *expected, change = adam(inputs, 0, 1, 8)
+    same(actual[1:4], expected, 2e-3)
+    np.testing.assert_allclose(actual[4].astype(float), change, rtol=2e-3, atol=1e-6)
+    np.testing.assert_array_equal(actual[5], actual[3].astype(half))
+
+
+@pytest.mark.parametrize("signal", [True, False])
+def test_older_adam_may_skip_a_step(signal: bool) -> None:
+    inputs = adam_inputs()
+    given = [*inputs, None, None, None, np.array([signal])]
+    actual = run("AdamOptimizer", given, ADAM_OUTPUTS, **ADAM)
+    assert actual[0] == 3 + signal
+    if signal:
+        same(actual[1:], adam(inputs, 0, 1))
+    else:
+        for got, wanted in zip(actual[1:], [*inputs[4:6], *inputs[2:4]], strict=True):
+            np.testing.assert_array_equal(got, wanted)
