@@ -117,7 +117,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     is_rounded_ = method_ == NchwcMethod::kDirect &&
                   (attrs_.from_bfloat16 || info.weights().precision == MatmulPrecision::kMedium) &&
                   kernels::ConvBlockedBf16Worthwhile(*shape);
-    packed_.Keep(*weights, Form(), info.weights(), HugePages::kIfQuick);
+    packed_.Keep(*weights, Form(), info.weights());
     info.ReleaseConstant(1);
     return OkStatus();
   }
@@ -318,7 +318,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     if (weights == nullptr && CanPackOnTheWay(shape)) {
       return packed_.GetOrRead(PackedSize(), pack);
     }
-    TENON_ASSIGN_OR_RETURN(weights, packed_.Get(PackedSize(), pack));
+    TENON_ASSIGN_OR_RETURN(weights, packed_.Get(PackedSize(), pack, HugePages::kIfQuick));
     return LazyWeights::Source{weights, {}};
   }
 

@@ -31,22 +31,19 @@ class LazyWeights {
   using Fill = FunctionRef<void(const Tensor& constant, float* weights)>;
 
   // Takes the constant from which the weights will be made. `form` identifies the form of the
-  // weights: kernels with equal forms share them. Weights that a run reads once are read faster
-  // from huge pages; for those that it reads many times, `pages` may say not to wait for them.
-  void Keep(Tensor constant, std::string_view form, const WeightPolicy& policy,
-            HugePages pages = HugePages::kPreferred) {
+  // weights: kernels with equal forms share them.
+  void Keep(Tensor constant, std::string_view form, const WeightPolicy& policy) {
     constant_ = std::move(constant);
     form_ = Format("{} of {} {} on {}", form, DataTypeName(constant_.type()), constant_.shape(),
                    kernels::ActiveForm());
     policy_ = policy;
-    pages_ = pages;
     is_kept_ = true;
   }
   // Whether Keep was called; unlike the constant, this does not change during other runs.
   bool is_kept() const { return is_kept_; }
   // Takes the memory of the weights, so many floats, so that no later call fails.
   Status Reserve(size_t floats) {
-    TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats, pages_));
+    TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats, HugePages::kPreferred));
     return OkStatus();
   }
 
@@ -54,12 +51,14 @@ class LazyWeights {
   const float* ready() const { return ready_.load(std::memory_order_acquire); }
 
   // The weights, so many floats. The first call makes them by `fill`, while others wait, and
-  // releases the constant, with its memory if it lies in a mapped file. Error: no memory; a later
-  // call tries again.
-  Result<const float*> Get(size_t floats, Fill fill) const {
+  // releases the constant, with its memory if it lies in a mapped file. Weights that a run reads
+  // once are read faster from huge pages; those that it reads many times need not wait for them.
+  // Error: no memory; a later call tries again.
+  Result<const float*> Get(size_t floats, Fill fill,
+                           HugePages pages = HugePages::kPreferred) const {
     if (const float* weights = ready()) return weights;
     const MutexLock lock(mutex_);
-    return MakeLocked(floats, fill);
+    return MakeLocked(floats, fill, pages);
   }
 
   // For kernels that can also read the constant. Either the weights, or null and the constant, as
@@ -75,7 +74,7 @@ class LazyWeights {
       ++reads_;
       return Source{nullptr, constant_};
     }
-    TENON_ASSIGN_OR_RETURN(const float* weights, MakeLocked(floats, fill));
+    TENON_ASSIGN_OR_RETURN(const float* weights, MakeLocked(floats, fill, HugePages::kPreferred));
     return Source{weights, {}};
   }
 
@@ -85,7 +84,7 @@ class LazyWeights {
     return policy_.shared != nullptr && policy_.shared->Find(constant_, form_) != nullptr;
   }
 
-  Result<Tensor> Make(const Tensor& constant, size_t floats, Fill fill) const {
+  Result<Tensor> Make(const Tensor& constant, size_t floats, Fill fill, HugePages pages) const {
     std::optional<PackedWeightFiles::Key> key;
     if (policy_.files != nullptr) key = policy_.files->KeyOf(constant, form_, floats);
     if (key) {
@@ -93,17 +92,17 @@ class LazyWeights {
     }
     Tensor made = reserved_;
     if (!made.defined()) {
-      TENON_ASSIGN_OR_RETURN(made, AllocatePacked(floats, pages_));
+      TENON_ASSIGN_OR_RETURN(made, AllocatePacked(floats, pages));
     }
     fill(constant, made.data<float>());
     if (key) policy_.files->Store(*key, made);
     return made;
   }
 
-  Result<const float*> MakeLocked(size_t floats, Fill fill) const {
+  Result<const float*> MakeLocked(size_t floats, Fill fill, HugePages pages) const {
     if (const float* weights = ready()) return weights;
     const StopScope whole(nullptr);  // later runs use the weights
-    const auto make = [&](const Tensor& constant) { return Make(constant, floats, fill); };
+    const auto make = [&](const Tensor& constant) { return Make(constant, floats, fill, pages); };
     if (policy_.shared != nullptr) {
       TENON_ASSIGN_OR_RETURN(weights_, policy_.shared->Get(constant_, form_, make));
     } else {
@@ -121,7 +120,6 @@ class LazyWeights {
   bool is_kept_ = false;
   std::string form_;
   WeightPolicy policy_;
-  HugePages pages_ = HugePages::kPreferred;
   mutable Mutex mutex_;
   mutable std::atomic<const float*> ready_ = nullptr;
   mutable Tensor constant_, reserved_;

@@ -251,7 +251,9 @@ Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const M
   };
   const size_t floats = packed_stride_ * b.count();
   if (may_read) return packed_.GetOrRead(floats, pack);
-  TENON_ASSIGN_OR_RETURN(const float* packed, packed_.Get(floats, pack));
+  // Floats are packed in a first run only for many rows, or if they are few.
+  const HugePages pages = bf16_ ? HugePages::kPreferred : HugePages::kIfQuick;
+  TENON_ASSIGN_OR_RETURN(const float* packed, packed_.Get(floats, pack, pages));
   return LazyWeights::Source{packed, {}};
 }
 
