@@ -576,6 +576,28 @@ def test_group_query_attention_with_a_cache_that_slides_takes_biases_of_all_keys
     check_sliding_gqa([*inputs, None, floats(HEADS, seed=9)], 3)
 
 
+@pytest.mark.parametrize("scores", [1, 2])
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("options", [{}, {"local_window_size": 3}, {"softcap": 2.0}])
+def test_group_query_attention_gives_scores(scores: int, has_bias: bool, options: dict) -> None:
+    """Before the softmax, those of keys that a query does not see are 0."""
+    inputs = gqa_inputs(1, 4, 8, [7], 8)
+    if has_bias:
+        inputs += [None, None, None, floats(1, HEADS, 4, 8, seed=8)]
+    content = contrib.model(
+        "GroupQueryAttention",
+        inputs,
+        {**GQA_OUTPUTS, "qk": np.float32},
+        num_heads=HEADS,
+        kv_num_heads=KV_HEADS,
+        qk_output=scores,
+        **options,
+    )
+    actual, expected = contrib.run_tenon(content, inputs), contrib.run_onnxruntime(content, inputs)
+    np.testing.assert_allclose(actual[3], expected[3], rtol=1e-4, atol=1e-5)
+    assert (actual[3][0, :, 0, 5:] == 0).all()
+
+
 @pytest.mark.parametrize("scores", [0, 1, 2])
 @pytest.mark.parametrize("steps", [(4, 1, 1, 1, 1, 1, 1), (9, 5), (2, 3, 1, 6, 2)])
 @pytest.mark.parametrize("window", [2, 5])

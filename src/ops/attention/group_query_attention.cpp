@@ -210,7 +210,8 @@ class GroupQueryRun : GroupedRun {
         .softcap = attrs_.softcap,
         .visible = visible,
         .addends = row,
-        .scores_mode = attrs_.scores == 2 ? ScoresMode::kWeights : ScoresMode::kMasked};
+        .scores_mode = attrs_.scores == 2 ? ScoresMode::kWeights : ScoresMode::kMasked,
+        .hidden_score = 0};
     in.k.length = in.v.length = attrs_.slides ? cache.length : total_;
     if (has_scores()) {
       in.scores = context_.Output(kScores).data<float>();
