@@ -43,8 +43,8 @@ size_t FoldKnownShapes(Graph& graph, const KnownElements& known);
 size_t Simplify(Graph& graph, const RuleSet& rules);
 // The rules for identities, views, casts and the like.
 const RuleSet& SimplifyingRules();
-// Those of them that leave views of views.
-const RuleSet& RulesKeepingViews();
+// Those of them that leave views of views, and divisions by powers of two.
+const RuleSet& RulesKeepingExportedPatterns();
 
 // The rules that replace Conv and MatMul between DequantizeLinear and QuantizeLinear by QLinearConv
 // and QLinearMatMul where those mean the same but for the rounding of sums.
@@ -102,10 +102,10 @@ struct PassOptions {
   NodeEvaluator* evaluator = nullptr;                   // null: nothing is folded by evaluation
   FoldingBudget budget;
   InferenceOptions inference;
-  // Whether to leave shape computations as exporters wrote them: views of views, and what depends
-  // on inputs that are not constant, but is known to inference, such as the last size of x[batch,
-  // 64].
-  bool keeps_shape_chains = false;
+  // Whether to leave what exporters wrote and tools look for: views of views, divisions, and shape
+  // computations that depend on inputs that are not constant, but are known to inference, such as
+  // the last size of x[batch, 64].
+  bool keeps_exported_patterns = false;
   bool shares_constants = true;
   bool joins_common_subexpressions = true;
 };

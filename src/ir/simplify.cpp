@@ -245,14 +245,12 @@ std::vector<Rule> MakeRules() {
       Drop("multiply by one", Op("Mul", {x, ExactScalar(1)})),
       Drop("divide by one", Op("Div", {x, ExactScalar(1)})),
       Drop("first power", Op("Pow", {x, ExactScalar(1)}), SameTypeAsX),
-      {.name = "divide by a power of two",
-       .pattern = Op("Div", {x, Scalar("c")}),
-       .when = HasExactReciprocal,
-       .replace = MultiplyByReciprocal},
   };
 }
 
-std::vector<Rule> MakeRulesForViewsOfViews() {
+// Those that change what tools look for in exported models, such as the division by the root of a
+// head's size.
+std::vector<Rule> MakeRulesForExportedPatterns() {
   const Pattern x = Any("x");
   return {
       Drop("view back", View(View(x).Shared()), SameTypeAsX),
@@ -260,12 +258,16 @@ std::vector<Rule> MakeRulesForViewsOfViews() {
        .pattern = Op("Reshape", {View(x).Shared(), Constant("shape")}).As("reshape"),
        .when = IsSelfContainedShape,
        .replace = ReshapeX},
+      {.name = "divide by a power of two",
+       .pattern = Op("Div", {x, Scalar("c")}),
+       .when = HasExactReciprocal,
+       .replace = MultiplyByReciprocal},
   };
 }
 
 std::vector<Rule> AllRules() {
   std::vector<Rule> rules = MakeRules();
-  std::vector<Rule> more = MakeRulesForViewsOfViews();
+  std::vector<Rule> more = MakeRulesForExportedPatterns();
   std::move(more.begin(), more.end(), std::back_inserter(rules));
   return rules;
 }
@@ -277,7 +279,7 @@ const RuleSet& SimplifyingRules() {
   return *rules;
 }
 
-const RuleSet& RulesKeepingViews() {
+const RuleSet& RulesKeepingExportedPatterns() {
   static const auto* const rules = new RuleSet(MakeRules());
   return *rules;
 }

@@ -24,15 +24,17 @@ namespace {
 // What weights may grow by that are stored quantized and read as floats.
 constexpr size_t kDequantizedBytes = size_t{1} << 30;
 
+bool IsHalf(DataType type) { return type == DataType::kFloat16 || type == DataType::kBfloat16; }
+
 // Whether the kernel of `row`, which was found by one input's type, supports the other types too.
 bool TakesOtherInputs(const OpRow& row, const Graph& graph, const Node& node) {
   if (!row.options.has_wide_floats && !(row.options.types == kFloat32Only)) return true;
-  return std::none_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-    if (id == ValueId::kNone) return false;
-    const ValueType& type = graph.value(id).type;
-    return type.is_tensor() &&
-           (type.element_type == DataType::kFloat16 || type.element_type == DataType::kBfloat16);
-  });
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.has_input(i) || row.options.TakesNarrowInput(i)) continue;
+    const ValueType& type = graph.value(node.inputs[i]).type;
+    if (type.is_tensor() && IsHalf(type.element_type)) return false;
+  }
+  return true;
 }
 
 // A kernel that was chosen when the type of the deciding input was unknown.

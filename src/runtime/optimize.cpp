@@ -246,7 +246,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   passes.shape_functions = parts.shape_functions;
   passes.evaluator = &evaluator;
   // Like ONNX Runtime, whose tools look for exporters' patterns in what BASIC leaves.
-  passes.keeps_shape_chains = options.optimization_level < OptimizationLevel::kExtended;
+  passes.keeps_exported_patterns = options.optimization_level < OptimizationLevel::kExtended;
   passes.inference.strict =
       ConfigFlag(options.config, "session.strict_shape_type_inference", false);
   TENON_ASSIGN_OR_RETURN(

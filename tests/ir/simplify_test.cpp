@@ -222,7 +222,14 @@ TEST(SimplifyTest, MayKeepViewsOfViews) {
   const ValueId squeezed = b.Shaped(b.Op("Squeeze", {x, axes}), {Dim(4)});
   const ValueId back = b.Shaped(b.Op("Unsqueeze", {squeezed, axes}), {Dim(1), Dim(4)});
   b.Output(b.Op("Relu", {b.Op("Identity", {back})}));
-  EXPECT_EQ(Simplify(*b.graph, RulesKeepingViews()), 1u) << "the Identity";
+  EXPECT_EQ(Simplify(*b.graph, RulesKeepingExportedPatterns()), 1u) << "the Identity";
+  EXPECT_EQ(Simplify(*b.graph, SimplifyingRules()), 1u);
+}
+
+TEST(SimplifyTest, MayKeepDivisions) {
+  GraphBuilder b;
+  b.Output(b.Op("Div", {b.Input("x"), b.Scalar(8)}));
+  EXPECT_EQ(Simplify(*b.graph, RulesKeepingExportedPatterns()), 0u);
   EXPECT_EQ(Simplify(*b.graph, SimplifyingRules()), 1u);
 }
 

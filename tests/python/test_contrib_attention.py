@@ -1,6 +1,7 @@
 """Operators of attention in com.microsoft, compared with onnxruntime."""
 
 import contrib
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -575,6 +576,28 @@ def test_group_query_attention_with_a_cache_that_slides_takes_biases_of_all_keys
     check_sliding_gqa([*inputs, None, floats(HEADS, seed=9)], 3)
 
 
+@pytest.mark.parametrize("scores", [1, 2])
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("options", [{}, {"local_window_size": 3}, {"softcap": 2.0}])
+def test_group_query_attention_gives_scores(scores: int, has_bias: bool, options: dict) -> None:
+    """Before the softmax, those of keys that a query does not see are 0."""
+    inputs = gqa_inputs(1, 4, 8, [7], 8)
+    if has_bias:
+        inputs += [None, None, None, floats(1, HEADS, 4, 8, seed=8)]
+    content = contrib.model(
+        "GroupQueryAttention",
+        inputs,
+        {**GQA_OUTPUTS, "qk": np.float32},
+        num_heads=HEADS,
+        kv_num_heads=KV_HEADS,
+        qk_output=scores,
+        **options,
+    )
+    actual, expected = contrib.run_tenon(content, inputs), contrib.run_onnxruntime(content, inputs)
+    np.testing.assert_allclose(actual[3], expected[3], rtol=1e-4, atol=1e-5)
+    assert (actual[3][0, :, 0, 5:] == 0).all()
+
+
 @pytest.mark.parametrize("scores", [0, 1, 2])
 @pytest.mark.parametrize("steps", [(4, 1, 1, 1, 1, 1, 1), (9, 5), (2, 3, 1, 6, 2)])
 @pytest.mark.parametrize("window", [2, 5])
@@ -671,24 +694,30 @@ def test_group_query_attention_may_share_its_cache(slides: int) -> None:
     np.testing.assert_allclose(caches[0].numpy()[:, :, :10], expected[1][:, :, :10], rtol=1e-6)
 
 
-def test_group_query_attention_writes_new_rows_alone_into_a_bound_cache() -> None:
-    """Token after token, whose number is fed, over one buffer that is input and output."""
-    content = contrib.model(
-        "GroupQueryAttention",
-        gqa_inputs(1, 1, 16, [3], 4),
-        GQA_OUTPUTS,
-        num_heads=HEADS,
-        kv_num_heads=KV_HEADS,
-    )
-    session = tenon.InferenceSession(content)
-    starts = gqa_inputs(1, 1, 16, [3], 4)[3:5]
-    for start in starts:
+@pytest.mark.parametrize("kind", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_group_query_attention_writes_new_rows_alone_into_a_bound_cache(kind: type) -> None:
+    """Token after token, whose number is fed, over one buffer that is input and output; beside
+    onnxruntime in float32."""
+
+    def cast(inputs: list, source: type, target: type) -> list:
+        return [x.astype(target) if x.dtype == source else x for x in inputs]
+
+    def model(inputs: list) -> bytes:
+        types = dict.fromkeys(GQA_OUTPUTS, inputs[0].dtype.type)
+        attributes = {"num_heads": HEADS, "kv_num_heads": KV_HEADS}
+        return contrib.model("GroupQueryAttention", inputs, types, **attributes)
+
+    starts = cast(gqa_inputs(1, 1, 16, [3], 4), np.float32, kind)
+    session = tenon.InferenceSession(model(starts))
+    for start in starts[3:5]:
         start[:, :, 3:] = 7  # what a run must leave as it is, apart from its own row
-    caches = [tenon.OrtValue.ortvalue_from_numpy(start.copy()) for start in starts]
+    caches = [tenon.OrtValue.ortvalue_from_numpy(start.copy()) for start in starts[3:5]]
+    error = float(ml_dtypes.finfo(kind).eps)
     for past in range(3, 9):
-        inputs = gqa_inputs(1, 1, 16, [past], past + 1)
+        inputs = cast(gqa_inputs(1, 1, 16, [past], past + 1), np.float32, kind)
         inputs[3:5] = [cache.numpy().copy() for cache in caches]
-        expected = contrib.run_onnxruntime(content, inputs)
+        wide = cast(inputs, kind, np.float32)
+        expected = contrib.run_onnxruntime(model(wide), wide)
         binding = session.io_binding()
         for i in (0, 1, 2, 5, 6):
             binding.bind_cpu_input(f"x{i}", inputs[i])
@@ -697,12 +726,12 @@ def test_group_query_attention_writes_new_rows_alone_into_a_bound_cache() -> Non
             binding.bind_ortvalue_output(name, caches[i])
         binding.bind_output("y")
         session.run_with_iobinding(binding)
-        y = binding.copy_outputs_to_cpu()[2]
-        np.testing.assert_allclose(y, expected[0], rtol=1e-5, atol=1e-6)
+        y = binding.copy_outputs_to_cpu()[2].astype(np.float32)
+        np.testing.assert_allclose(y, expected[0], rtol=error, atol=max(error, 1e-6))
         for i in range(2):
             cache = caches[i].numpy()
             np.testing.assert_array_equal(cache[:, :, :past], inputs[3 + i][:, :, :past])
-            np.testing.assert_allclose(cache[:, :, past], expected[1 + i][:, :, past], rtol=1e-6)
+            np.testing.assert_array_equal(cache[:, :, past], expected[1 + i][:, :, past])
             assert (cache[:, :, past + 1 :] == 7).all()
 
 

@@ -434,8 +434,32 @@ def t5_decoder_from_the_start() -> GraphProto:
     return helper.make_graph(t5.node, "decoder", kept, t5.output, t5_weights())
 
 
+def t5_decoder_that_points() -> GraphProto:
+    """A pointer generator: words of the source are likelier than others."""
+    t5 = t5_decoder()
+    for node in t5.node:
+        node.output[:] = ["unaided" if name == "logits" else name for name in node.output]
+    nodes = [
+        *t5.node,
+        helper.make_node("OneHot", ["encoder_input_ids", "vocabulary", "bonus"], ["pointed"]),
+        helper.make_node("ReduceSum", ["pointed", "source_axis"], ["likelier"]),
+        helper.make_node("Add", ["unaided", "likelier"], ["logits"]),
+    ]
+    source = value("encoder_input_ids", INT32, "batch", "source")
+    mask, caches = t5.input[1], t5.input[3:]
+    constants = {
+        "vocabulary": np.array(VOCABULARY, np.int32),
+        "bonus": np.array([0, 0.3], np.float32),
+        "source_axis": np.array([1]),
+    }
+    more = [numpy_helper.from_array(x, name) for name, x in constants.items()]
+    inputs = [t5.input[0], source, mask, *caches]
+    return helper.make_graph(nodes, "decoder", inputs, t5.output, [*t5_weights(), *more])
+
+
 T5_GRAPHS = {
     "an encoder that decodes first": (t5_encoder, t5_decoder),
+    "a decoder that points": (t5_encoder, t5_decoder_that_points),
     "an encoder alone": (t5_encoder_alone, t5_decoder_from_the_start),
 }
 

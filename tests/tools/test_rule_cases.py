@@ -10,7 +10,7 @@ DEFINED = re.compile(rf"^{RULES} (\w+)\(.*{{", re.MULTILINE)
 # Text that every file with rules contains, except patterns and rewriting themselves.
 MAKES_RULES = re.compile(r"\.pattern = ")
 # Sets whose rules are all of another set, which is checked.
-SUBSETS = {"RulesKeepingViews"}  # of SimplifyingRules
+SUBSETS = {"RulesKeepingExportedPatterns"}  # of SimplifyingRules
 CHECKED = re.compile(r"\bCheckRules\((?:RulesOf\()?(\w+)\(")
 
 

@@ -103,23 +103,21 @@ void Sum(const RowTap* taps, size_t tap_count, size_t n, int32_t* HWY_RESTRICT s
   const FloatTag d;
   const hn::RebindToSigned<FloatTag> di;
   const size_t lanes = hn::Lanes(d);
-  // As many sums as hide the latency of an addition.
-  constexpr size_t kVectors = 4;
-  for (size_t i = 0; i < n; i += kVectors * lanes) {
-    hn::Vec<FloatTag> vectors[kVectors];
-    for (auto& vector : vectors) vector = hn::Zero(d);
+  // As many sums as hide the latency of an addition. An array cannot hold vectors of SVE.
+  for (size_t i = 0; i < n; i += 4 * lanes) {
+    auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
     for (const RowTap* tap = taps; tap < taps + tap_count; ++tap) {
       const auto weight = hn::Set(d, tap->weight);
       const float* const from = tap->from + i;
-      HWY_UNROLL(4)
-      for (size_t v = 0; v < kVectors; ++v) {
-        vectors[v] = hn::MulAdd(hn::LoadU(d, from + v * lanes), weight, vectors[v]);
-      }
+      sum0 = hn::MulAdd(hn::LoadU(d, from), weight, sum0);
+      sum1 = hn::MulAdd(hn::LoadU(d, from + lanes), weight, sum1);
+      sum2 = hn::MulAdd(hn::LoadU(d, from + 2 * lanes), weight, sum2);
+      sum3 = hn::MulAdd(hn::LoadU(d, from + 3 * lanes), weight, sum3);
     }
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(hn::ConvertTo(di, vectors[v]), di, sums + i + v * lanes);
-    }
+    hn::StoreU(hn::ConvertTo(di, sum0), di, sums + i);
+    hn::StoreU(hn::ConvertTo(di, sum1), di, sums + i + lanes);
+    hn::StoreU(hn::ConvertTo(di, sum2), di, sums + i + 2 * lanes);
+    hn::StoreU(hn::ConvertTo(di, sum3), di, sums + i + 3 * lanes);
   }
 }
 

@@ -268,8 +268,8 @@ void DotProductAttention::StoreMasked(size_t b, size_t h, size_t query, float* m
                                       float* scores) const {
   const KeyRange own = in_.visible(b, query);
   const float* mask = in_.addends(b, h, query, mask_row);
-  std::fill_n(scores, own.begin, kHidden);
-  std::fill(scores + own.end, scores + in_.k.length, kHidden);
+  std::fill_n(scores, own.begin, in_.hidden_score);
+  std::fill(scores + own.end, scores + in_.k.length, in_.hidden_score);
   for (size_t j = own.begin; mask && j < own.end; ++j) scores[j] += mask[j];
 }
 

@@ -3,6 +3,7 @@
 // some blocks of a head, for which it packs the keys once.
 #pragma once
 
+#include <limits>
 #include <optional>
 
 #include "base/function_ref.h"
@@ -50,6 +51,8 @@ struct AttentionOperands {
   const float* sinks = nullptr;
   float* scores = nullptr;  // [batch, heads, queries, keys], or null
   ScoresMode scores_mode = ScoresMode::kProduct;
+  // The kMasked score of a key that a query may not see.
+  float hidden_score = -std::numeric_limits<float>::infinity();
   // [batch, heads, queries], receives the logarithms of the softmax's denominators, without those
   // of sinks, and 0 for a query that sees no key; or null.
   float* log_sums = nullptr;

@@ -127,8 +127,9 @@ Status InferGroupQuery(const GroupQueryAttrs& attrs, ShapeContext& context) {
   }
   if (attrs.slides && !has_past) return InvalidArgument("a cache that slides needs past_key");
   if (attrs.slides && past.is_number() && past.value() < attrs.local_window) {
-    return InvalidArgument("input 3: expected rows for a local_window_size of {}, got {}",
-                           attrs.local_window, past);
+    return InvalidArgument(
+        "input 3: expected rows for a local_window_size of {} with sliding_window_cache, got {}",
+        attrs.local_window, past);
   }
   TENON_RETURN_IF_ERROR(CheckElementCount(context, kLastPositions, q[0]));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape last, context.Input(kLastPositions));
@@ -209,7 +210,8 @@ class GroupQueryRun : GroupedRun {
         .softcap = attrs_.softcap,
         .visible = visible,
         .addends = row,
-        .scores_mode = attrs_.scores == 2 ? ScoresMode::kWeights : ScoresMode::kMasked};
+        .scores_mode = attrs_.scores == 2 ? ScoresMode::kWeights : ScoresMode::kMasked,
+        .hidden_score = 0};
     in.k.length = in.v.length = attrs_.slides ? cache.length : total_;
     if (has_scores()) {
       in.scores = context_.Output(kScores).data<float>();
@@ -361,7 +363,10 @@ class GroupQueryRun : GroupedRun {
 
   Result<CacheCoding> CodingOf(Input past, std::string_view quantization) const {
     if (!context_.HasInput(past)) return CacheCoding::kNone;
-    return CacheCodingOf(context_.Input(past).type(), quantization, {});
+    const DataType type = context_.Input(past).type();
+    if (type == DataType::kFloat16) return CacheCoding::kFloat16;
+    if (type == DataType::kBfloat16) return CacheCoding::kBfloat16;
+    return CacheCodingOf(type, quantization, {});
   }
 
   // Past and new rows; the past is not moved if both share one buffer.
@@ -399,13 +404,14 @@ class GroupQueryRun : GroupedRun {
         edits ? &row_edit : nullptr);
   }
 
-  // A cache that is quantized or slides: its past rows as floats, followed by the new rows as they
-  // will be read from it.
+  // A cache that is not of floats, or slides: its past rows as floats, followed by the new rows as
+  // they will be read from it.
   void CodeCache(const CacheParts& parts, const HeadMatrices& cache, float* values) {
     const Tensor& past = context_.Input(parts.past);
     std::optional<CacheCoder> coder;
     if (parts.coding != CacheCoding::kNone) {
-      coder.emplace(parts.coding, past, context_.Input(parts.scale), size_);
+      const bool has_scale = context_.HasInput(parts.scale);
+      coder.emplace(parts.coding, past, has_scale ? &context_.Input(parts.scale) : nullptr, size_);
     }
     const size_t bytes = coder ? coder->row_bytes() : size_ * sizeof(float);
     const size_t present = attrs_.slides ? capacity_ : cache.length;
@@ -467,7 +473,10 @@ Status RunGroupQuery(const GroupQueryAttrs& attrs, KernelContext& context) {
 
 constexpr OpRow kRows[] = {
     Op<InferGroupQuery, RunGroupQuery>("GroupQueryAttention",
-                                       {.domain = "com.microsoft", .types = kFloat32Only}),
+                                       {.domain = "com.microsoft",
+                                        .types = kFloat32Only,
+                                        .narrow_inputs = 1 << kPastKey | 1 << kPastValue,
+                                        .narrow_outputs = 1 << kPresentKey | 1 << kPresentValue}),
 };
 
 }  // namespace

@@ -296,7 +296,7 @@ class PagedRun : GroupedRun {
         CacheCodingOf(from.type(), is_key ? attrs_.key_quantization : attrs_.value_quantization,
                       is_key ? attrs_.key_type : attrs_.value_type));
     if (coding == CacheCoding::kNone) return cache;
-    cache.coder.emplace(coding, from, context_.Input(is_key ? kKeyScale : kValueScale), size_);
+    cache.coder.emplace(coding, from, &context_.Input(is_key ? kKeyScale : kValueScale), size_);
     cache.head_bytes = cache.coder->row_bytes();
     return cache;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/elementwise/convert.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/narrow_types.h"
 
@@ -19,6 +20,18 @@ int RoundedTo(float x, int least, int most) {
 
 bool IsPacked(CacheCoding coding) {
   return coding == CacheCoding::kInt4 || coding == CacheCoding::kFloat4;
+}
+
+size_t BytesOfElement(CacheCoding coding) {
+  switch (coding) {
+    case CacheCoding::kFloat8:
+      return sizeof(float);
+    case CacheCoding::kFloat16:
+    case CacheCoding::kBfloat16:
+      return sizeof(uint16_t);
+    default:
+      return 1;
+  }
 }
 
 }  // namespace
@@ -69,13 +82,12 @@ Dim CodedSize(CacheCoding coding, const Dim& size) {
   return IsPacked(coding) ? CeilDiv(size, 2) : size;
 }
 
-CacheCoder::CacheCoder(CacheCoding coding, const Tensor& cache, const Tensor& scale, size_t size)
+CacheCoder::CacheCoder(CacheCoding coding, const Tensor& cache, const Tensor* scale, size_t size)
     : coding_(coding),
-      scale_(scale.data<float>()),
-      is_per_channel_(scale.size() != 1),
+      scale_(scale ? scale->data<float>() : nullptr),
+      is_per_channel_(scale && scale->size() != 1),
       size_(size),
-      row_bytes_(static_cast<size_t>(cache.shape().back()) *
-                 (coding == CacheCoding::kFloat8 ? sizeof(float) : 1)) {}
+      row_bytes_(static_cast<size_t>(cache.shape().back()) * BytesOfElement(coding)) {}
 
 uint8_t CacheCoder::BitsOf(float value, float scale) const {
   const float steps = scale == 0 ? 0 : value / scale;
@@ -105,6 +117,12 @@ float CacheCoder::StepsOf(uint8_t bits) const {
 }
 
 void CacheCoder::Decode(const std::byte* row, size_t head, float* values) const {
+  if (coding_ == CacheCoding::kFloat16) {
+    return kernels::Float16ToFloat(reinterpret_cast<const uint16_t*>(row), values, size_);
+  }
+  if (coding_ == CacheCoding::kBfloat16) {
+    return kernels::Bfloat16ToFloat(reinterpret_cast<const uint16_t*>(row), values, size_);
+  }
   const auto* bytes = reinterpret_cast<const uint8_t*>(row);
   for (size_t i = 0; i < size_; ++i) {
     float steps = 0;
@@ -118,6 +136,17 @@ void CacheCoder::Decode(const std::byte* row, size_t head, float* values) const 
 }
 
 void CacheCoder::Round(float* values, size_t head) const {
+  constexpr size_t kPiece = 256;
+  uint16_t stored[kPiece];
+  if (coding_ == CacheCoding::kFloat16 || coding_ == CacheCoding::kBfloat16) {
+    const bool is_float16 = coding_ == CacheCoding::kFloat16;
+    for (size_t i = 0; i < size_; i += kPiece) {
+      const size_t n = std::min(kPiece, size_ - i);
+      (is_float16 ? kernels::FloatToFloat16 : kernels::FloatToBfloat16)(values + i, stored, n);
+      (is_float16 ? kernels::Float16ToFloat : kernels::Bfloat16ToFloat)(stored, values + i, n);
+    }
+    return;
+  }
   for (size_t i = 0; i < size_; ++i) {
     const float scale = ScaleOf(head, i);
     values[i] = StepsOf(BitsOf(values[i], scale)) * scale;
@@ -125,6 +154,12 @@ void CacheCoder::Round(float* values, size_t head) const {
 }
 
 void CacheCoder::Encode(const float* values, size_t head, std::byte* row) const {
+  if (coding_ == CacheCoding::kFloat16) {
+    return kernels::FloatToFloat16(values, reinterpret_cast<uint16_t*>(row), size_);
+  }
+  if (coding_ == CacheCoding::kBfloat16) {
+    return kernels::FloatToBfloat16(values, reinterpret_cast<uint16_t*>(row), size_);
+  }
   auto* bytes = reinterpret_cast<uint8_t*>(row);
   if (IsPacked(coding_)) std::fill_n(bytes, row_bytes_, uint8_t{0});
   for (size_t i = 0; i < size_; ++i) {

@@ -1,5 +1,6 @@
 // Caches of keys or values in fewer bits: int8, float8e4m3fn, and int4 or float4e2m1 packed two to
-// a byte, the first in the low bits. A value is the stored one times a scale.
+// a byte, the first in the low bits, where a value is the stored one times a scale; float16 and
+// bfloat16, which have no scale.
 #pragma once
 
 #include <string_view>
@@ -15,11 +16,14 @@ enum class CacheCoding : uint8_t {
   kInt4,    // the value plus 8
   kFloat4,  // e2m1
   kFloat8,  // e4m3fn, which a kernel gets widened to floats
+  kFloat16,
+  kBfloat16,
 };
 
 // The coding of a cache with this element type: `quantization` is NONE, PER_TENSOR or PER_CHANNEL;
 // `type` names the elements or is empty, which means int4 if there are two in a byte. Errors:
-// kInvalidArgument for other texts and for contradictions.
+// kInvalidArgument for other texts and for contradictions. kNone for float16 and bfloat16, which
+// only kernels that get such a cache as it is tell from float.
 Result<CacheCoding> CacheCodingOf(DataType stored, std::string_view quantization,
                                   std::string_view type);
 
@@ -34,8 +38,8 @@ Dim CodedSize(CacheCoding coding, const Dim& size);
 // Rows of one head in the cache's coding.
 class CacheCoder {
  public:
-  // `scale` has 1 or heads * size elements, row for row.
-  CacheCoder(CacheCoding coding, const Tensor& cache, const Tensor& scale, size_t size);
+  // `scale` has 1 or heads * size elements, row for row; it is null where the coding has none.
+  CacheCoder(CacheCoding coding, const Tensor& cache, const Tensor* scale, size_t size);
 
   size_t row_bytes() const { return row_bytes_; }
   void Decode(const std::byte* row, size_t head, float* values) const;

@@ -32,11 +32,17 @@ class KernelInfo;
 struct OpOptions {
   std::string_view domain = "";
   int32_t since = 1;  // first opset; the row holds until a later row of the same name
-  // Its other inputs are not 16-bit floats: always true if `types` is only float32.
+  // Its other inputs but narrow_inputs are not 16-bit floats: always true if `types` is only
+  // float32.
   bool has_wide_floats = false;
   TypeSet types = kAnyTensor;  // element types of one input (of output 0 if that is left out)
   KernelTraits traits = {};
   uint8_t typed_input = 0;  // which input; the same for all rows of a version
+  // Bit i: input or output i may have 16-bit floats, too, where the kernel computes in float32.
+  uint8_t narrow_inputs = 0, narrow_outputs = 0;
+
+  constexpr bool TakesNarrowInput(size_t i) const { return i < 8 && (narrow_inputs >> i & 1); }
+  constexpr bool MakesNarrowOutput(size_t i) const { return i < 8 && (narrow_outputs >> i & 1); }
 };
 
 // Sets `kernel`. (As a result of the function it would have to be of a known class here.)

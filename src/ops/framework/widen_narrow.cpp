@@ -61,6 +61,19 @@ DataType AttentionType(const Graph& graph, const Node& node) {
   return DataType::kFloat;
 }
 
+// The row of a kernel that takes an input of the node in 16 bits as it is, such as a cache of which
+// a run reads and writes a part; null if there is none.
+const OpRow* RowOfNarrowInputs(const Graph& graph, const Node& node) {
+  const OpRow* const row = FindOpRow(node.domain, node.op_type, node.opset, DataType::kFloat);
+  if (row == nullptr) return nullptr;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (!node.has_input(i) || !row->options.TakesNarrowInput(i)) continue;
+    const DataType type = graph.value(node.inputs[i]).type.element_type;
+    if (type == DataType::kFloat16 || type == DataType::kBfloat16) return row;
+  }
+  return nullptr;
+}
+
 bool HasBfloat16Input(const Graph& graph, const Node& node) {
   return node.has_input(0) && graph.value(node.inputs[0]).type.element_type == DataType::kBfloat16;
 }
@@ -126,8 +139,10 @@ class NarrowWidening {
     const bool is_product = Multiplies(node) && HasBfloat16Input(graph_, node);
     const bool rounds = is_product && kernels::IsBf16GemmFast(kernels::Bf16Parts::kOne);
     if (rounds) node.SetAttribute(std::string(kFromBfloat16), int64_t{1});
+    const OpRow* const narrow = RowOfNarrowInputs(graph_, node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!node.has_input(i) || (is_mixed && i > kPastValue)) continue;
+      if (narrow && narrow->options.TakesNarrowInput(i)) continue;
       const DataType wide = TypeFor(graph_.value(node.inputs[i]).type, common);
       if (wide == DataType::kUndefined) continue;
       if (rounds && IsConstantMatrix(node, i)) {
@@ -143,6 +158,7 @@ class NarrowWidening {
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (!node.has_output(i)) continue;
+      if (narrow && narrow->options.MakesNarrowOutput(i)) continue;
       const DataType wide = TypeFor(graph_.value(node.outputs[i]).type, common);
       if (wide != DataType::kUndefined) Narrow(id, i, wide);
     }

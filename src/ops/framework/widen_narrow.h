@@ -7,8 +7,9 @@ namespace tenon {
 
 // Nodes of `graph` and its subgraphs that have no provider yet and that read or write tensors of
 // narrow elements use wider ones instead: float32 for floats below 32 bits, and 8-bit integers for
-// packed ones. Casts convert their inputs and outputs. Values between two such nodes are not
-// rounded. Returns how many nodes changed.
+// packed ones. Casts convert their inputs and outputs, but not those that a kernel takes as they
+// are (OpOptions::narrow_inputs). Values between two such nodes are not rounded. Returns how many
+// nodes changed.
 size_t WidenNarrow(Graph& graph);
 
 // An attribute that WidenNarrow gives to matrix products and convolutions of bfloat16 numbers if

@@ -59,6 +59,7 @@ class EncoderDecoder final : public TokenModel {
 
   Status Start(const Tensor& input, const Tensor* mask, const Tensor& start, int32_t pad_token) {
     start_ = start;
+    input_ = input;
     for (const std::string& name : graphs_.encoder_inputs.names) {
       if (name == "decoder_input_ids") {
         encoder_feeds_.push_back(start);
@@ -176,6 +177,8 @@ class EncoderDecoder final : public TokenModel {
       Value& feed = feeds_.emplace_back();
       if (name == "input_ids") {
         feed = std::move(tokens);
+      } else if (name == "encoder_input_ids") {
+        TENON_ASSIGN_OR_RETURN(feed, RepeatRows(input_, beams_));
       } else if (name == "encoder_attention_mask") {
         if (!mask_.is_tensor()) return InvalidArgument("the encoder takes no attention mask");
         TENON_ASSIGN_OR_RETURN(feed, RepeatRows(mask_.tensor(), beams_));
@@ -219,7 +222,7 @@ class EncoderDecoder final : public TokenModel {
   size_t pasts_ = 0, first_past_ = 0;
   bool shares_buffers_ = false;
   bool takes_sequence_ = false;
-  Tensor start_;
+  Tensor start_, input_;
   Value mask_;
   RunValues encoder_feeds_, feeds_, outputs_;
 };
