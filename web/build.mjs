@@ -4,10 +4,12 @@
 import {execFileSync} from 'node:child_process';
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -37,6 +39,32 @@ function compile(to, sources) {
       writeFileSync(file.replace(/\.d\.ts$/, '.d.cts'), text);
     }
   }
+}
+
+// ---- modules ----
+
+const FEATURES = [
+  'simd', 'relaxed-simd', 'threads', 'bulk-memory', 'mutable-globals', 'exception-handling',
+  'sign-ext', 'nontrapping-float-to-int', 'multivalue', 'reference-types',
+];
+// What the linker lacks: functions with the same code, as templates have for types of one size, become
+// one; and fewer local variables. Instructions stay as the compiler chose them.
+const PASSES = [
+  'duplicate-function-elimination', 'simplify-locals-nostructure', 'coalesce-locals',
+  'reorder-locals', 'vacuum', 'duplicate-function-elimination', 'remove-unused-module-elements',
+  'reorder-functions',
+];
+
+// Copies a module, smaller than it was linked. The result is kept beside it for later packages.
+function packModule(module, to) {
+  const packed = module.replace(/\.wasm$/, '.packed.wasm');
+  const isNewer = existsSync(packed) && statSync(packed).mtimeMs > statSync(module).mtimeMs;
+  if (!isNewer) {
+    const optimizer = path.join(WEB, 'node_modules/binaryen/bin/wasm-opt');
+    const flags = [...FEATURES.map((each) => `--enable-${each}`), ...PASSES.map((each) => `--${each}`)];
+    execFileSync(process.execPath, [optimizer, ...flags, module, '-o', packed], {stdio: 'inherit'});
+  }
+  cpSync(packed, to);
 }
 
 // ---- bundles ----
@@ -143,7 +171,7 @@ async function packageWeb(to) {
     cpSync(path.join(WEB, name), path.join(to, path.basename(name)));
   }
   compile(dist, ['common', 'src', 'webnn', 'webnn-reference']);
-  for (const module of modules) cpSync(module, file(path.basename(module)));
+  for (const module of modules) packModule(module, file(path.basename(module)));
   const bundles = [];
   // The names are those of onnxruntime-web's files.
   for (const [entry, name] of [['src/index.ts', 'ort'], ['src/wasm.ts', 'ort.wasm']]) {
@@ -152,9 +180,10 @@ async function packageWeb(to) {
       bundles.push(bundle(entry, file(`${name}.min${kind}`), kind, true));
     }
   }
-  const worker = 'proxy-worker';
-  bundles.push(bundle(`src/${worker}.ts`, file(`ort.${worker}.min.mjs`), '.mjs', true));
-  bundles.push(bundle(`src/${worker}.ts`, file(`ort.node.${worker}.min.mjs`), '.node.mjs', true));
+  for (const worker of ['proxy-worker', 'thread-worker']) {
+    bundles.push(bundle(`src/${worker}.ts`, file(`ort.${worker}.min.mjs`), '.mjs', true));
+    bundles.push(bundle(`src/${worker}.ts`, file(`ort.node.${worker}.min.mjs`), '.node.mjs', true));
+  }
   for (const kind of ['.mjs', '.js']) {
     bundles.push(bundle('src/index.ts', file(`ort.node.min${kind}`), `.node${kind}`, true));
     const reference = file(`webnn-reference${kind.replace('.js', '.cjs')}`);

@@ -1,8 +1,8 @@
-// Compares tenon-web with onnxruntime-web in Node.js: each measurement is a process of its own, and
-// the engines take turns.
+// Compares tenon-web with onnxruntime-web in Node.js, or with --browser in Chromium: each measurement
+// is a process of its own, and the engines take turns.
 //
 //   node bench/web/compare.mjs --ort FOLDER [--package FOLDER] [--models FOLDER] [--cases a,b]
-//     [--threads 1,2] [--rounds 5] [--seconds 1] [--relaxed] [--json FILE]
+//     [--threads 1,2] [--rounds 5] [--seconds 1] [--relaxed] [--browser] [--json FILE]
 //
 // --ort: where onnxruntime-web was installed from npm, the folder of node_modules. --models: what
 // bench/build_models.py wrote. Cases: matmulN, add4 (a run without work), start (import, create and
@@ -14,6 +14,8 @@ import os from 'node:os';
 import path from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {parseArgs, promisify} from 'node:util';
+
+import {measureInPage} from './page.mjs';
 
 const HERE = path.dirname(fileURLToPath(import.meta.url));
 const ROOT = path.resolve(HERE, '../..');
@@ -30,6 +32,7 @@ const {values: options} = parseArgs({
     rounds: {type: 'string', default: '5'},
     seconds: {type: 'string', default: '1'},
     relaxed: {type: 'boolean', default: false},
+    browser: {type: 'boolean', default: false},
     json: {type: 'string'},
   },
 });
@@ -46,21 +49,26 @@ function entryOf(folder) {
 }
 
 const ort = path.join(options.ort, 'node_modules/onnxruntime-web');
-const engines = {'onnxruntime-web': entryOf(ort), tenon: entryOf(options.package)};
-if (options.relaxed) engines['tenon-relaxed'] = engines.tenon;
-const flags = options.relaxed && process.versions.node.startsWith('20.')
-  ? ['--experimental-wasm-relaxed-simd']
-  : [];
+const folders = {'onnxruntime-web': ort, tenon: path.resolve(options.package)};
+if (options.relaxed) folders['tenon-relaxed'] = folders.tenon;
+const needsFlag =
+  options.relaxed && !options.browser && process.versions.node.startsWith('20.');
+const flags = needsFlag ? ['--experimental-wasm-relaxed-simd'] : [];
+const names = Object.keys(folders);
+let browser;
+
+// The entries of pages have WebAssembly alone, as Node.js does.
+const PAGE_ENTRIES = Object.fromEntries(names.map((engine) => [engine, 'dist/ort.wasm.min.mjs']));
 
 async function measure(engine, name, threads) {
-  const task = {
-    engine,
-    entry: engines[engine],
-    name,
-    threads,
-    models: options.models,
-    seconds: Number(options.seconds),
-  };
+  const models = path.resolve(options.models);
+  const task = {engine, name, threads, models, seconds: Number(options.seconds)};
+  if (options.browser) {
+    const result = await measureInPage(task, folders, PAGE_ENTRIES);
+    browser = result.browser;
+    return result;
+  }
+  task.entry = entryOf(folders[engine]);
   const args = [...flags, path.join(HERE, 'measure.mjs'), JSON.stringify(task)];
   const {stdout} = await promisify(execFile)(process.execPath, args, {maxBuffer: 2 ** 26});
   return JSON.parse(stdout.trim().split('\n').at(-1));
@@ -72,10 +80,10 @@ const median = (numbers) => sorted(numbers)[numbers.length >> 1];
 const results = [];
 for (const name of options.cases.split(',')) {
   for (const threads of options.threads.split(',').map(Number)) {
-    const times = Object.fromEntries(Object.keys(engines).map((engine) => [engine, []]));
+    const times = Object.fromEntries(names.map((engine) => [engine, []]));
     const resident = {};
     for (let round = 0; round < Number(options.rounds); ++round) {
-      for (const engine of Object.keys(engines)) {
+      for (const engine of names) {
         const {milliseconds, residentBytes} = await measure(engine, name, threads);
         times[engine].push(milliseconds);
         resident[engine] = residentBytes;
@@ -100,8 +108,9 @@ for (const name of options.cases.split(',')) {
 }
 const report = {
   versions: {
-    node: process.versions.node,
-    v8: process.versions.v8,
+    ...(browser === undefined
+      ? {node: process.versions.node, v8: process.versions.v8}
+      : {browser}),
     'onnxruntime-web': manifest(ort).version,
     tenon: manifest(options.package).version,
   },

@@ -9,7 +9,7 @@
 #include "capi/boundary/status.h"
 #include "capi/env/ep_extension.h"
 #include "capi/options/built_in_providers.h"
-#include "capi/options/run_options.h"
+#include "capi/session/reports.h"
 #include "capi/session/session_handle.h"
 #include "capi/training/partial_execution.h"
 #include "capi/training/training_queries.h"
@@ -19,31 +19,6 @@
 
 namespace tenon::capi {
 namespace {
-
-OrtStatus* SessionGetFallbackReport(const OrtSession* session, OrtAllocator* allocator,
-                                    char** json) noexcept {
-  return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_ERROR(CheckReady(session));
-    TENON_RETURN_IF_NULL(allocator);
-    TENON_RETURN_IF_NULL(json);
-    TENON_ASSIGN_OR_RETURN(*json, CopyString(allocator, session->session->report().ToJson()));
-    return OkStatus();
-  });
-}
-
-OrtStatus* RunGetReport(const OrtRunOptions* options, OrtAllocator* allocator,
-                        char** json) noexcept {
-  return AtBoundary([&]() -> Status {
-    TENON_RETURN_IF_NULL(options);
-    TENON_RETURN_IF_NULL(allocator);
-    TENON_RETURN_IF_NULL(json);
-    if (options->run.reports == nullptr) {
-      return InvalidArgument("run config 'tenon.run_report' was not set to \"1\"");
-    }
-    TENON_ASSIGN_OR_RETURN(*json, CopyString(allocator, options->reports.last().ToJson()));
-    return OkStatus();
-  });
-}
 
 OrtStatus* SessionSetReplaced(OrtSession* session) noexcept {
   return AtBoundary([&]() -> Status {
@@ -91,8 +66,6 @@ OrtStatus* OrtApi_ExperimentalApiTest(int64_t* out) noexcept {
 OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (name == nullptr) return nullptr;
   const std::string_view wanted = name;
-  if (wanted == TENON_SESSION_GET_FALLBACK_REPORT) return Untyped(&SessionGetFallbackReport);
-  if (wanted == TENON_RUN_GET_REPORT) return Untyped(&RunGetReport);
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
   if (wanted == TENON_SEQUENCE_GET_MAP) return Untyped(&SequenceGetMap);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
@@ -100,7 +73,8 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (wanted == #name "_SinceV" #since) return Untyped(&name);
 #include <onnxruntime_experimental_c_api.inc>
 #undef ORT_EXPERIMENTAL_API
-  for (const auto find : {FindPartialExecutionFunction, FindTrainingQuery, FindBuiltInFunction}) {
+  for (const auto find :
+       {FindReportFunction, FindPartialExecutionFunction, FindTrainingQuery, FindBuiltInFunction}) {
     if (const OrtExperimentalFnPtr found = find(wanted)) return found;
   }
   return nullptr;

@@ -23,7 +23,9 @@ ReadContext MakeContext(std::string_view bytes, std::shared_ptr<void> owner,
                         const ReadOptions& options = {}) {
   ExternalData external_data(std::move(external_data_folders));
   for (const auto& [name, content] : options.external_files) {
-    external_data.Add(name, content, nullptr);
+    void* const owned =
+        options.do_external_files_stay ? const_cast<std::byte*>(content.data()) : nullptr;
+    external_data.Add(name, content, {std::shared_ptr<void>(), owned});
   }
   return {WireErrors(bytes.data()),
           std::move(owner),

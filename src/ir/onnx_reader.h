@@ -21,6 +21,8 @@ struct ReadOptions {
   std::string external_data_folder;
   // External-data files by name, which are read from memory instead; copied while reading.
   std::map<std::string, std::span<const std::byte>> external_files = {};
+  // Whether they outlive the model, so that its tensors are views into them.
+  bool do_external_files_stay = false;
   // Initializers of the main graph that these tensors replace, wherever the file says that their
   // data is. Element type and shape must be the same.
   std::map<std::string, Tensor, std::less<>> initializers = {};

@@ -128,6 +128,25 @@ TEST(InitializerTest, ExternalFilesComeFromMemory) {
   EXPECT_THAT(ErrorOf([&] { Open(AddModel(true), options); }), HasSubstr("exceed"));
 }
 
+// As WB-33 needs it.
+TEST(InitializerTest, FilesInMemoryAreUsedWhereTheyAreIfTheyOutliveTheSession) {
+  for (const char* outlives : {"0", "1"}) {
+    float file[] = {0, 7, 8, 9};
+    const char* const names[] = {"weights.bin"};
+    char* const buffers[] = {reinterpret_cast<char*>(file)};
+    const size_t sizes[] = {sizeof(file)};
+    Ort::SessionOptions options;
+    options.SetGraphOptimizationLevel(ORT_DISABLE_ALL);
+    options.AddConfigEntry("tenon.model_bytes_outlive_session", outlives);
+    ASSERT_EQ(Outcome(Ort::GetApi().AddExternalInitializersFromFilesInMemory(options, names,
+                                                                             buffers, sizes, 1)),
+              "");
+    Ort::Session session = Open(AddModel(true), options);
+    file[1] = 100;  // a client may not do so; it shows who reads the file
+    EXPECT_THAT(RunOnOnes(session), ElementsAre(*outlives == '1' ? 101 : 8, 9, 10));
+  }
+}
+
 // As in ONNX Runtime.
 TEST(InitializerTest, FilesOfAModelInMemoryAreInTheWorkingDirectory) {
   const std::string name = "initializer_test_weights.bin";

@@ -89,3 +89,40 @@ for (const [name, headers] of [['isolated', ISOLATION], ['not isolated', {}]]) {
     assert.equal(warnings.length, isIsolated ? 0 : 1);
   });
 }
+
+const POLICY_PAGE = (entry) => page(`
+  const {env, InferenceSession, Tensor} = await import('${entry}');
+  env.wasm.numThreads = 3;
+  const size = 256;
+  const session = await InferenceSession.create('/product.onnx', {enableProfiling: true});
+  const x = new Tensor('float32', new Float32Array(size * size).fill(1), [size, size]);
+  for (let run = 0; run < 100; ++run) {
+    const {y} = await session.run({a: x, b: x});
+    outcome.isRight = y.data.every((value) => value === size);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  session.endProfiling();
+`);
+
+// What a page's policy says of workers, and how many threads take parts of loops then.
+const POLICIES = [
+  ['worker-src blob:', true],
+  ["worker-src 'self'", true],
+  ["worker-src 'none'", false],
+];
+
+for (const [policy, hasThreads] of POLICIES) {
+  for (const entry of ['/dist/ort.min.mjs', '/dist/src/index.js']) {
+    // WB-43
+    test(`${entry}: threads under ${policy}`, {skip, timeout: DEADLINE_MS}, async () => {
+      const files = {'/page.html': POLICY_PAGE(entry), '/product.onnx': product(256, 256, 256)};
+      const headers = {...ISOLATION, 'content-security-policy': policy};
+      const {result, lines} = await show(files, headers);
+      assert.ok(result.isRight);
+      const helped = lines.filter((line) => /"num_run":[1-9]/.test(line)).length;
+      assert.equal(helped > 0, hasThreads, `${helped} loops with help`);
+      const warnings = lines.filter((line) => line.includes('its thread is missing'));
+      assert.equal(warnings.length, hasThreads ? 0 : 1, warnings.join('\n'));
+    });
+  }
+}

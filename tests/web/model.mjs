@@ -109,6 +109,44 @@ export function product(m, n, k) {
   });
 }
 
+// y = a x w of [1, k] and [k, n] floats, with w in the file weights.bin.
+export function externalProduct(n, k) {
+  const float = (name, shape) => ({name, type: 'float32', shape});
+  return model({
+    nodes: [{op: 'MatMul', inputs: ['a', 'w'], outputs: ['y']}],
+    inputs: [float('a', [1, k])],
+    outputs: [float('y', [1, n])],
+    initializers: [{name: 'w', dims: [k, n], file: 'weights.bin'}],
+  });
+}
+
+// The same with w in the model.
+export function constantProduct(n, k, w) {
+  const float = (name, shape) => valueInfo({name, type: 'float32', shape});
+  const tensor = [...field(1, k), ...field(1, n), ...field(2, NUMBERS.float32), ...field(8, 'w')];
+  const bytes = new Uint8Array(w.buffer, w.byteOffset, w.byteLength);
+  const rawData = [...varint((9 << 3) | 2), ...varint(bytes.length)];
+  const initializer = [
+    ...varint((5 << 3) | 2),
+    ...varint(tensor.length + rawData.length + bytes.length),
+    ...tensor,
+    ...rawData,
+  ];
+  const rest = [
+    ...field(1, node({op: 'MatMul', inputs: ['a', 'w'], outputs: ['y']})),
+    ...field(2, 'graph'),
+    ...field(11, float('a', [1, k])),
+    ...field(12, float('y', [1, n])),
+  ];
+  const graphBytes = initializer.length + bytes.length + rest.length;
+  return Buffer.concat([
+    Uint8Array.from([...field(1, 10), ...field(8, [...field(1, ''), ...field(2, 21)])]),
+    Uint8Array.from([...varint((7 << 3) | 2), ...varint(graphBytes), ...initializer]),
+    bytes,
+    Uint8Array.from(rest),
+  ]);
+}
+
 // y = zeros of the shape `size`, which has one element.
 export function zeros() {
   return model({

@@ -93,6 +93,11 @@ export interface TenonFlags {
   maxShapeVariants?: number;
   // The counters of the sessions of the WebNN provider.
   readonly stats: () => Stats;
+  // New memory of the WebAssembly module, with any content. Arrays over it are fed where they are,
+  // and written there if they are given as fetches. It stays until `free`.
+  readonly allocate?: (byteLength: number) => Promise<Uint8Array>;
+  // Gives memory of `allocate` back. Arrays over it must not be used any more.
+  readonly free?: (memory: Uint8Array) => void;
 }
 
 export interface Env {

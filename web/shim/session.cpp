@@ -120,7 +120,8 @@ OrtStatus* Open(const void* model, size_t size, const OrtSessionOptions* options
 
 using namespace tenon::web;
 
-// A session over a copy of the model's bytes. `*out` is null after a failure.
+// The session has its own copy of the model's constants, unless the options say that the bytes
+// outlive it. `*out` is null after a failure.
 TENON_WEB_EXPORT(tenon_session_create)
 int tenon_session_create(const void* model, size_t size, const OrtSessionOptions* options,
                          Session** out) {
@@ -128,6 +129,11 @@ int tenon_session_create(const void* model, size_t size, const OrtSessionOptions
   const int code = Outcome(Open(model, size, options, *session));
   *out = code == ORT_OK ? session.release() : nullptr;
   return code;
+}
+
+// Takes a block of tenon_allocate, which is freed after everything else of the session.
+TENON_WEB_EXPORT(tenon_session_keep) void tenon_session_keep(Session* session, void* memory) {
+  session->kept.emplace_back(memory);
 }
 
 TENON_WEB_EXPORT(tenon_session_release) void tenon_session_release(Session* session) {

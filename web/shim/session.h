@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,7 +55,12 @@ struct Partitions {
   const Barrier* current = nullptr;
 };
 
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
 struct Session {
+  std::vector<std::unique_ptr<void, Free>> kept;  // what the model's constants may be views into
   Owned<OrtSession> handle;
   Owned<TenonBarrierRun> barrier_run;  // null without WebNN
   Partitions partitions;

@@ -1,8 +1,8 @@
 // A session in the module, with the slots for the feeds and outputs of its runs.
 import type {InferenceSession, Tensor} from '../common/index.js';
+import type {ModelBlocks} from './block.js';
 import type {Core} from './core.js';
 import {typeName} from './element-types.js';
-import type {ExternalFile} from './external-data.js';
 import {Slot} from './slot.js';
 
 type Metadata = InferenceSession.ValueMetadata;
@@ -102,40 +102,33 @@ export class CoreSession {
 }
 
 const POINTER_BYTES = 4;
+const OPERATION = 'InferenceSession.create';
 
-// The handle of a new session. The module then has its own copy of the bytes.
+// The handle of a new session. With `keeps` its constants may stay in the blocks, which it takes;
+// otherwise it copies them.
 export function openSession(
   core: Core,
-  model: Uint8Array,
-  externalData: readonly ExternalFile[],
+  blocks: ModelBlocks,
   options: number,
+  keeps: boolean,
 ): number {
-  const operation = 'InferenceSession.create';
-  const blocks: number[] = [];
-  const keep = (block: number) => {
-    blocks.push(block);
-    return block;
-  };
+  const set = (setter: string, texts: string[], ...numbers: number[]) =>
+    core.withTexts(OPERATION, texts, (...addresses) =>
+      core.check(OPERATION, `tenon_session_options_${setter}`, options, ...addresses, ...numbers),
+    );
+  const {model, files} = blocks;
+  for (const {path, content} of files) {
+    set('external_file', [path], content.address, content.size);
+  }
+  if (keeps) set('config_entry', ['tenon.model_bytes_outlive_session', '1']);
+  const out = core.allocate(OPERATION, POINTER_BYTES);
   try {
-    for (const {path, bytes} of externalData) {
-      const block = keep(core.copyIn(operation, bytes));
-      core.withTexts(operation, [path], (name) =>
-        core.check(
-          operation,
-          'tenon_session_options_external_file',
-          options,
-          name,
-          block,
-          bytes.length,
-        ),
-      );
-    }
-    const bytes = keep(core.copyIn(operation, model));
-    const out = keep(core.allocate(operation, POINTER_BYTES));
-    core.check(operation, 'tenon_session_create', bytes, model.length, options, out);
-    return new DataView(core.memory.buffer).getUint32(out, true);
+    core.check(OPERATION, 'tenon_session_create', model.address, model.size, options, out);
+    const handle = new DataView(core.memory.buffer).getUint32(out, true);
+    if (keeps) blocks.giveTo(handle);
+    return handle;
   } finally {
-    if (!core.isDead) blocks.forEach((block) => core.free(block));
+    if (!core.isDead) core.free(out);
   }
 }
 

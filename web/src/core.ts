@@ -24,12 +24,15 @@ export class CoreError extends Error {
   }
 }
 
+const MOST_BYTES = 2 ** 32 - 1; // of a size in the module
 const FAIL = 1; // ORT_FAIL, also the core's code if memory is out
 
 export class Core {
   readonly memory: WebAssembly.Memory;
   readonly workers = new Workers();
   readonly #exports: Record<string, Call>;
+  // Those that applications have: the memory's buffer is another object after it has grown.
+  readonly #lentBuffers = new WeakSet<ArrayBufferLike>();
   #death: Error | undefined;
 
   constructor(
@@ -85,9 +88,21 @@ export class Core {
     return new Uint8Array(this.memory.buffer, address, size);
   }
 
+  // A new block of the module's memory for the application.
+  lend(operation: string, size: number): Uint8Array {
+    const address = this.allocate(operation, size);
+    this.#lentBuffers.add(this.memory.buffer);
+    return this.bytes(address, size);
+  }
+
+  // Whether the array is a view of the module's memory; byteOffset is then its address.
+  has({buffer}: ArrayBufferView): boolean {
+    return this.#lentBuffers.has(buffer);
+  }
+
   // A new block of the module's memory.
   allocate(operation: string, size: number): number {
-    const address = this.call('tenon_allocate', size);
+    const address = size <= MOST_BYTES ? this.call('tenon_allocate', size) : 0;
     if (address === 0) {
       throw new CoreError(operation, `out of memory: ${size} bytes are not there`, FAIL);
     }

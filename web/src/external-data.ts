@@ -2,10 +2,22 @@
 import type {FileType, InferenceSession} from '../common/index.js';
 import {readBytes} from './host.js';
 
-export interface ExternalFile {
-  // Its name in the model.
+// A file by its name in the model.
+export interface ExternalFile<Content> {
   path: string;
-  bytes: Uint8Array;
+  content: Content;
+}
+
+// What the option names. A file without data is at the address that is its name.
+export function externalFiles(
+  options: InferenceSession.SessionOptions,
+): Array<ExternalFile<FileType>> {
+  const files = options.externalData ?? [];
+  if (!Array.isArray(files)) throw new TypeError('options.externalData: expected an array');
+  return files.map((file) => {
+    const {path, data} = typeof file === 'string' ? {path: file, data: file} : file;
+    return {path: path.replace(/^\.\//, ''), content: data};
+  });
 }
 
 async function bytesOf(data: FileType): Promise<Uint8Array> {
@@ -14,16 +26,14 @@ async function bytesOf(data: FileType): Promise<Uint8Array> {
   return new Uint8Array(data instanceof Blob ? await data.arrayBuffer() : data);
 }
 
-// Loads all files at once. A file without data is loaded by its name.
+// Loads all files at once, for sessions that may read them again.
 export function loadExternalData(
   options: InferenceSession.SessionOptions,
-): Promise<ExternalFile[]> {
-  const files = options.externalData ?? [];
-  if (!Array.isArray(files)) throw new TypeError('options.externalData: expected an array');
+): Promise<Array<ExternalFile<Uint8Array>>> {
   return Promise.all(
-    files.map(async (file) => {
-      const {path, data} = typeof file === 'string' ? {path: file, data: file} : file;
-      return {path: path.replace(/^\.\//, ''), bytes: await bytesOf(data)};
-    }),
+    externalFiles(options).map(async ({path, content}) => ({
+      path,
+      content: await bytesOf(content),
+    })),
   );
 }

@@ -4,18 +4,29 @@ export const isNode =
   typeof (globalThis as {process?: {versions?: {node?: string}}}).process?.versions?.node ===
   'string';
 
-// The bytes at an address or, in Node, in a file.
-export async function readBytes(source: string | URL): Promise<Uint8Array> {
+// The path of a file of Node.
+export type FilePath = string | URL;
+
+export function isResponse(opened: Response | FilePath): opened is Response {
+  return typeof opened === 'object' && 'headers' in opened;
+}
+
+// The response from an address or, in Node, the path of a file.
+export async function request(source: string | URL): Promise<Response | FilePath> {
   if (isNode && !/^(https?|blob|data):/.test(String(source))) {
-    const {readFile} = await import('node:fs/promises');
     const isFileUrl = typeof source === 'string' && source.startsWith('file:');
-    return readFile(isFileUrl ? new URL(source) : source);
+    return isFileUrl ? new URL(source) : source;
   }
   const response = await fetch(source);
-  if (!response.ok) {
-    throw new Error(`cannot load ${source}: ${response.status} ${response.statusText}`);
-  }
-  return new Uint8Array(await response.arrayBuffer());
+  if (response.ok) return response;
+  throw new Error(`cannot load ${source}: ${response.status} ${response.statusText}`);
+}
+
+// The bytes at an address or, in Node, in a file.
+export async function readBytes(source: string | URL): Promise<Uint8Array> {
+  const opened = await request(source);
+  if (isResponse(opened)) return new Uint8Array(await opened.arrayBuffer());
+  return (await import('node:fs/promises')).readFile(opened);
 }
 
 // Fills any number of bytes; one call of getRandomValues has a limit.

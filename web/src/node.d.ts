@@ -2,6 +2,13 @@
 declare module 'node:fs/promises' {
   export function readFile(path: string | URL): Promise<Uint8Array>;
   export function writeFile(path: string, bytes: Uint8Array): Promise<void>;
+  interface FileHandle {
+    stat(): Promise<{size: number; isFile(): boolean}>;
+    read(into: Uint8Array, at: number, size: number, from: number): Promise<{bytesRead: number}>;
+    readFile(): Promise<Uint8Array>;
+    close(): Promise<void>;
+  }
+  export function open(path: string | URL): Promise<FileHandle>;
 }
 declare module 'node:crypto' {
   export const webcrypto: Crypto;

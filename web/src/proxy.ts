@@ -163,7 +163,7 @@ function absolute(address: string | URL): string {
 
 function settingsNow(isReady: boolean): Settings {
   const {wasmPaths, wasmBinary, proxy, ...wasm} = env.wasm as Record<string, never>;
-  const {stats, ...tenon} = env.tenon;
+  const {stats, allocate, free, ...tenon} = env.tenon;
   const paths =
     typeof wasmPaths === 'object' && !((wasmPaths as unknown) instanceof URL)
       ? Object.fromEntries(

@@ -5,10 +5,10 @@ import type {
   InferenceSessionHandler,
   Tensor,
 } from '../common/index.js';
+import {ModelBlocks, openSource} from './block.js';
 import {CoreSession, openSession, warnOfLateTrace} from './core-session.js';
 import {loadCore} from './core.js';
-import {loadExternalData} from './external-data.js';
-import {readBytes} from './host.js';
+import {externalFiles} from './external-data.js';
 import {
   readOutputLocations,
   saveOptimizedModel,
@@ -90,14 +90,21 @@ export const wasmBackend: Backend = {
 
   async createInferenceSessionHandler(model, options) {
     readOutputLocations(options, ['cpu']);
-    const [bytes, externalData] = await Promise.all([
-      typeof model === 'string' ? readBytes(model) : model,
-      loadExternalData(options),
+    const operation = 'InferenceSession.create';
+    const files = externalFiles(options);
+    const [core, ...sources] = await Promise.all([
+      loadCore(),
+      ...[model, ...files.map(({content}) => content)].map(openSource),
     ]);
-    const core = await loadCore();
-    const handle = withSessionOptions(core, options, 'InferenceSession.create', (given) =>
-      openSession(core, bytes, externalData, given),
-    );
+    const blocks = await ModelBlocks.read(core, operation, sources, files);
+    let handle: number;
+    try {
+      handle = withSessionOptions(core, options, operation, (given) =>
+        openSession(core, blocks, given, true),
+      );
+    } finally {
+      blocks.free();
+    }
     const session = new CoreSession(core, handle);
     await saveOptimizedModel(core, options);
     return new WasmSession(session, options.enableProfiling === true);

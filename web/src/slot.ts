@@ -68,9 +68,14 @@ export class Slot {
     this.#set(IS_USED, 1);
   }
 
-  // Copies a tensor into the module and puts it into the slot. The caller must free the block.
+  // Puts a tensor into the slot, after copying it into the module unless it is there. The caller must
+  // free the block; 0 if there is none.
   feed(operation: string, tensor: Fed): number {
     const bytes = bytesOf(tensor.type, tensor.data);
+    if (this.core.has(bytes)) {
+      this.describe(operation, tensor, bytes.length, bytes.byteOffset);
+      return 0;
+    }
     const block = this.core.copyIn(operation, bytes);
     this.describe(operation, tensor, bytes.length, block);
     return block;
@@ -125,7 +130,8 @@ export class Slot {
       const strings = unpackStrings(bytes, into.size);
       (into.data as string[]).splice(0, into.size, ...strings);
     } else {
-      bytesOf(type, into.data).set(bytes);
+      const target = bytesOf(type, into.data);
+      if (!this.core.has(target)) target.set(bytes); // else the run has written there
     }
     return into;
   }

@@ -61,14 +61,41 @@ async function startInNode(task: WorkerTask, onError: (error: Error) => void): P
   return worker;
 }
 
+// The same program as a file beside the code.
+const ownAddress = () => new URL('./thread-worker.js', import.meta.url);
+
+function startOwnFile(task: WorkerTask, onError: (error: Error) => void): Terminable {
+  // Bundlers of applications know a worker by this form.
+  const worker = new Worker(new URL('./thread-worker.js', import.meta.url), {type: 'module'});
+  worker.onerror = ({message}) => onError(new Error(message || `cannot load ${ownAddress()}`));
+  worker.postMessage(task);
+  return worker;
+}
+
+// A worker whose program is a blob, which any page of any origin may have; or, if its policy has no
+// blobs, the package's file, which then must be of the page's origin.
 function startInBrowser(task: WorkerTask, onError: (error: Error) => void): Terminable {
   const program = `onmessage = ({data}) => (${startWorker})(data)`;
   const address = URL.createObjectURL(new Blob([program], {type: 'text/javascript'}));
   try {
-    const worker = new Worker(address);
-    worker.onerror = (event) => onError(new Error(event.message || 'it could not be loaded'));
+    let worker = new Worker(address);
+    let isOver = false;
+    // A worker that is refused has an event without a message.
+    worker.onerror = ({message}) => {
+      if (message || isOver) return onError(new Error(message || 'it could not be loaded'));
+      try {
+        worker = startOwnFile(task, onError) as Worker;
+      } catch (error) {
+        onError(error as Error);
+      }
+    };
     worker.postMessage(task);
-    return worker;
+    return {
+      terminate() {
+        isOver = true;
+        worker.terminate();
+      },
+    };
   } finally {
     URL.revokeObjectURL(address);
   }

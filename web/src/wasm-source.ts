@@ -1,15 +1,29 @@
 // Where the WebAssembly module comes from. Programs for onnxruntime-web may name that package's own
 // files: then the module of this package is taken from beside the code, with a warning.
 import {env} from '../common/env.js';
-import {readBytes} from './host.js';
+import {isResponse, readBytes, request} from './host.js';
 
 // An export of the module, by which it is known.
 const OWN_EXPORT = 'tenon_initialize';
 
-async function compile(bytes: BufferSource): Promise<WebAssembly.Module> {
-  const module = await WebAssembly.compile(bytes);
+function checked(module: WebAssembly.Module): WebAssembly.Module {
   if (WebAssembly.Module.exports(module).some(({name}) => name === OWN_EXPORT)) return module;
   throw new Error('it is another program');
+}
+
+async function compile(bytes: BufferSource): Promise<WebAssembly.Module> {
+  return checked(await WebAssembly.compile(bytes));
+}
+
+// Compiles a file. Browsers begin while it comes, and keep the code for the next visit, if the server
+// says what it is.
+async function compileFile(address: string | URL): Promise<WebAssembly.Module> {
+  const opened = await request(address);
+  if (!isResponse(opened)) return compile((await readBytes(opened)) as BufferSource);
+  if (opened.headers.get('content-type')?.startsWith('application/wasm')) {
+    return checked(await WebAssembly.compileStreaming(opened));
+  }
+  return compile(await opened.arrayBuffer());
 }
 
 function configuredAddress(name: string): string | URL | undefined {
@@ -37,17 +51,19 @@ export async function loadModule(name: string, ownAddress: URL): Promise<WebAsse
   const {wasmBinary} = env.wasm;
   const address = configuredAddress(name);
   if (wasmBinary === undefined && address === undefined) {
-    return compile((await readBytes(ownAddress)) as BufferSource);
+    return compileFile(ownAddress);
   }
   const what = wasmBinary === undefined ? `env.wasm.wasmPaths: ${address}` : 'env.wasm.wasmBinary';
   let failure: unknown;
   try {
-    return await compile((wasmBinary ?? (await readBytes(address!))) as BufferSource);
+    return await (wasmBinary === undefined
+      ? compileFile(address!)
+      : compile(wasmBinary as BufferSource));
   } catch (error) {
     failure = error;
   }
   try {
-    const module = await compile((await readBytes(ownAddress)) as BufferSource);
+    const module = await compileFile(ownAddress);
     warn(what, failure);
     return module;
   } catch (error) {

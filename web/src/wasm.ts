@@ -3,6 +3,7 @@ import * as api from '../common/index.js';
 import {env, registerBackend} from '../common/index.js';
 import {API_VERSION} from '../common/version.js';
 import {absentBackend} from './absent.js';
+import {lentMemory} from './lent-memory.js';
 import {proxied} from './proxy.js';
 import {wasmBackend} from './session.js';
 
@@ -10,6 +11,7 @@ export * from '../common/index.js';
 export default api;
 
 Object.assign(env.versions, {web: API_VERSION});
+Object.assign(env.tenon, lentMemory);
 
 const PRIORITY = 10;
 registerBackend('cpu', proxied('cpu', wasmBackend), PRIORITY);

@@ -2,6 +2,7 @@
 import type {Counters} from '../common/counters.js';
 import {env} from '../common/env.js';
 import type {InferenceSession, Tensor} from '../common/index.js';
+import {ModelBlocks} from '../src/block.js';
 import {CoreSession, openSession} from '../src/core-session.js';
 import type {Core} from '../src/core.js';
 import type {ExternalFile} from '../src/external-data.js';
@@ -34,7 +35,7 @@ export class BuildError extends Error {
 export interface ModelSource {
   readonly core: Core;
   readonly bytes: Uint8Array;
-  readonly externalData: readonly ExternalFile[];
+  readonly externalData: ReadonlyArray<ExternalFile<Uint8Array>>;
   readonly options: InferenceSession.SessionOptions;
   readonly locationOf: (output: string) => Tensor.DataLocation;
 }
@@ -94,15 +95,16 @@ export class PartitionedModel {
     counters: Counters,
     whenEmpty: () => void,
   ): PartitionedModel {
-    const handle = withSessionOptions(
-      core,
-      options,
-      'InferenceSession.create',
-      (given, set) => {
-        set('webnn', JSON.stringify(device.limits), excluded.join('\n'));
-        return openSession(core, bytes, externalData, given);
-      },
-    );
+    const operation = 'InferenceSession.create';
+    const handle = withSessionOptions(core, options, operation, (given, set) => {
+      set('webnn', JSON.stringify(device.limits), excluded.join('\n'));
+      const blocks = ModelBlocks.copy(core, operation, bytes, externalData);
+      try {
+        return openSession(core, blocks, given, false);
+      } finally {
+        blocks.free();
+      }
+    });
     const session = new CoreSession(core, handle);
     try {
       checkLocations(session, device, locationOf);

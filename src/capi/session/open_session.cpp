@@ -24,6 +24,12 @@ namespace {
 
 constexpr std::string_view kUseEnvAllocators = "session.use_env_allocators";
 
+// Whether the client promised that the bytes of a model, and of its files in memory, outlive the
+// session.
+bool DoBytesOutlive(const StringMap& config) {
+  return ConfigFlag(config, "tenon.model_bytes_outlive_session", false);
+}
+
 Result<ReadOptions> ReadOptionsOf(const OrtSessionOptions& options) {
   const StringMap& config = options.session.config;
   const auto folder = config.find("session.model_external_initializers_file_folder_path");
@@ -32,6 +38,7 @@ Result<ReadOptions> ReadOptionsOf(const OrtSessionOptions& options) {
   ReadOptions read = {.format = format,
                       .external_data_folder = folder == config.end() ? "" : folder->second,
                       .external_files = options.external_files,
+                      .do_external_files_stay = DoBytesOutlive(config),
                       .initializers = options.initializers};
   for (const OrtCustomOpDomain* const domain : options.custom_op_domains) {
     read.other_domains.push_back(domain->name);
@@ -47,16 +54,20 @@ ReadOptions InMemory(ReadOptions read) {
   return read;
 }
 
+std::shared_ptr<void> OwnedByClient(std::span<const std::byte> bytes) {
+  return {std::shared_ptr<void>(), const_cast<std::byte*>(bytes.data())};
+}
+
 // What keeps the bytes of a model alive: null, so that they are copied, unless the client promised
-// that they outlive the session. As in ONNX Runtime, the promise is for the ORT format alone.
+// that they outlive the session. As in ONNX Runtime, its own promise is for the ORT format alone.
 std::shared_ptr<void> OwnerOf(std::span<const std::byte> bytes, const ReadOptions& read,
                               const StringMap& config) {
+  if (DoBytesOutlive(config)) return OwnedByClient(bytes);
   const bool is_ort = read.format == ModelFormat::kOrt ||
                       (read.format == ModelFormat::kUnspecified && HasOrtIdentifier(bytes));
   const bool outlive = ConfigFlag(config, "session.use_ort_model_bytes_directly", false) &&
                        ConfigFlag(config, "session.use_ort_model_bytes_for_initializers", false);
-  if (!is_ort || !outlive) return nullptr;
-  return {std::shared_ptr<void>(), const_cast<std::byte*>(bytes.data())};
+  return is_ort && outlive ? OwnedByClient(bytes) : nullptr;
 }
 
 Status CheckExpected(const Model& model, const OrtSessionOptions& options) {
@@ -274,6 +285,7 @@ std::shared_ptr<std::vector<std::byte>> CopyBytes(std::span<const std::byte> byt
 // The options, and the files in memory that they refer to.
 struct KeptOptions {
   explicit KeptOptions(const OrtSessionOptions& wanted) : options(wanted) {
+    if (DoBytesOutlive(options.session.config)) return;
     for (auto& [name, bytes] : options.external_files) {
       bytes = *files.emplace_back(CopyBytes(bytes));
     }
@@ -362,7 +374,11 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
                                                 : MayDistrustNames(options, model) &&
                                                       bytes.size() <= kLargestKeptModel;
   if (!is_needed) return nullptr;
-  return [content = CopyBytes(bytes), kept = std::make_shared<KeptOptions>(options)] {
+  auto kept = std::make_shared<KeptOptions>(options);
+  if (DoBytesOutlive(options.session.config)) {
+    return [bytes, kept = std::move(kept)] { return LoadModel(bytes, kept->options); };
+  }
+  return [content = CopyBytes(bytes), kept = std::move(kept)] {
     return Load(
         [&](const ReadOptions& read) { return ReadModel(*content, content, InMemory(read)); },
         kept->options);

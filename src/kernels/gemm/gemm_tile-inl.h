@@ -166,7 +166,8 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
   using V = hn::Vec<GemmTag>;
   // A fused multiply-add takes 4 cycles and two may start in each: fewer than 8 sums would wait
   // for each other, so flat tiles keep several partial sums.
-  constexpr size_t kSums = kRows * kVectors;
+  // Where rows are cut into 3 and 4 by the number of threads, both must add in the same order.
+  constexpr size_t kSums = (HWY_ARCH_WASM && kRows == 3 ? 4 : kRows) * kVectors;
   constexpr size_t kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;
   constexpr size_t kUnroll = kSets == 1 && (kRows > 4 || HWY_ARCH_WASM) ? 2 : 4;
   static_assert(kUnroll % kSets == 0);
