@@ -9,13 +9,14 @@ constexpr int kMostRounds = 4;
 }  // namespace
 
 Status RunGeneralPasses(Graph& graph, PassOptions options) {
-  const RuleSet& rules = options.keeps_exported_patterns ? RulesKeepingExportedPatterns() : SimplifyingRules();
+  const RuleSet& rules =
+      options.keeps_exported_patterns ? RulesKeepingExportedPatterns() : SimplifyingRules();
   TENON_RETURN_IF_ERROR(GatherConstants(graph));
   for (int round = 0; round < kMostRounds; ++round) {
     KnownElements known;
     TENON_RETURN_IF_ERROR(InferTypes(graph, *options.shape_functions, options.inference, &known));
     size_t changes = options.keeps_exported_patterns ? FoldKnownShapes(graph, known)
-                                                : FoldKnownElements(graph, known);
+                                                     : FoldKnownElements(graph, known);
     if (options.evaluator) changes += FoldConstants(graph, *options.evaluator, options.budget);
     // Constants reach the subgraphs of folded nodes.
     TENON_ASSIGN_OR_RETURN(const size_t gathered, GatherConstants(graph));
