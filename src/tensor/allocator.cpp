@@ -7,6 +7,8 @@
 namespace tenon {
 namespace {
 
+static_assert(kSystemAlignment >= Allocator::kAlignment);
+
 class SystemAllocator final : public Allocator {
  public:
   void* Allocate(size_t bytes) override {

@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <cstdlib>  // posix_memalign besides the standard's
 
-#include "tensor/allocator.h"
-
 namespace tenon {
 
 void* AllocateSystemMemory(size_t bytes, HugePages when) {
-  constexpr size_t kLine = Allocator::kAlignment;
+  constexpr size_t kLine = kSystemAlignment;
   if (bytes > SIZE_MAX - kLine) return nullptr;
   if (bytes < kHugePageBytes) {
     const size_t whole_lines = std::max<size_t>((bytes + kLine - 1) / kLine, 1);

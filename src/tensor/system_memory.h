@@ -7,8 +7,11 @@
 
 namespace tenon {
 
-// At least `bytes` bytes, aligned to Allocator::kAlignment; null if there is no such memory. Blocks
-// of a huge page and more are aligned to huge pages. Freed with std::free. Thread-safe.
+// The alignment of blocks: a cache line.
+constexpr size_t kSystemAlignment = 64;
+
+// At least `bytes` bytes; null if there is no such memory. Blocks of a huge page and more are
+// aligned to huge pages. Freed with std::free. Thread-safe.
 void* AllocateSystemMemory(size_t bytes, HugePages when);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-"""Gradients that QuantizeLinear passes straight through; test_torch_gradient.py has PyTorch's."""
+"""Gradients that QuantizeLinear passes straight through; test_gradient_of_torch.py has PyTorch's."""
 
 from __future__ import annotations
 
