@@ -1,4 +1,4 @@
-"""Gradients that QuantizeLinear passes straight through; test_gradient_of_torch.py has PyTorch's."""
+"""Gradients that QuantizeLinear passes straight through; test_gradient_of_torch.py has others."""
 
 from __future__ import annotations
 
