@@ -1,7 +1,6 @@
 // The gradients of products, determinants and convolutions.
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <string>
 
 #include "ir/gradient_rules.h"
@@ -11,30 +10,22 @@ namespace {
 
 // ---- products -----------------------------------------------------------------------------------
 
-// Swaps the last two axes; the rank is at least 2.
-ValueId Transposed(Builder& b, ValueId x, size_t rank) {
-  std::vector<int64_t> permutation(rank);
-  std::iota(permutation.begin(), permutation.end(), 0);
-  std::swap(permutation[rank - 1], permutation[rank - 2]);
-  return b.Op("Transpose", {x}, Attributes(Attribute("perm", std::move(permutation))));
+// With the last two axes exchanged; the rank is at least 2.
+ValueId Turned(Builder& b, ValueId x, int64_t rank) {
+  std::vector<int64_t> order = AxesBetween(0, rank);
+  std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
+  return Transposed(b, x, std::move(order));
 }
 
 // y = a b: da = dy b', dc = a' dy. A vector is a row on the left, a column on the right.
 Result<Gradients> MatMul(Builder& b, const Inputs& in) {
-  const SymbolicShape* left = b.ShapeOf(in.x(0));
-  const SymbolicShape* right = b.ShapeOf(in.x(1));
-  if (left == nullptr || right == nullptr) {
-    return NotImplemented("the gradient of {} needs the ranks of its inputs", in.node.Describe());
-  }
-  const size_t left_rank = left->rank(), right_rank = right->rank();
+  TENON_ASSIGN_OR_RETURN(const int64_t left_rank, RankOf(b, in, in.x(0)));
+  TENON_ASSIGN_OR_RETURN(const int64_t right_rank, RankOf(b, in, in.x(1)));
   ValueId a = in.x(0), c = in.x(1), dy = in.dy();
-  const auto insert = [&](ValueId x, int64_t axis) {
-    return b.Op("Unsqueeze", {x, b.Integers(std::array<int64_t, 1>{axis})});
-  };
-  if (right_rank == 1) c = insert(c, 1), dy = insert(dy, -1);
-  if (left_rank == 1) a = insert(a, 0), dy = insert(dy, -2);
-  const ValueId da = b.Op("MatMul", {dy, Transposed(b, c, std::max<size_t>(right_rank, 2))});
-  const ValueId dc = b.Op("MatMul", {Transposed(b, a, std::max<size_t>(left_rank, 2)), dy});
+  if (right_rank == 1) c = Unsqueezed(b, c, 1), dy = Unsqueezed(b, dy, -1);
+  if (left_rank == 1) a = Unsqueezed(b, a, 0), dy = Unsqueezed(b, dy, -2);
+  const ValueId da = b.Op("MatMul", {dy, Turned(b, c, std::max<int64_t>(right_rank, 2))});
+  const ValueId dc = b.Op("MatMul", {Turned(b, a, std::max<int64_t>(left_rank, 2)), dy});
   const auto reduced = [&](ValueId gradient, ValueId matrix, ValueId operand) {
     const bool has_batch = left_rank > 2 || right_rank > 2;
     const ValueId sum = has_batch ? b.SumTo(gradient, matrix, nullptr) : gradient;
@@ -226,13 +217,6 @@ Result<Gradients> Einsum(Builder& b, const Inputs& in) {
 }
 
 // ---- determinants -------------------------------------------------------------------------------
-
-// With the last two axes exchanged.
-ValueId Turned(Builder& b, ValueId x, int64_t rank) {
-  std::vector<int64_t> order = AxesBetween(0, rank);
-  std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
-  return Transposed(b, x, std::move(order));
-}
 
 // dX = dy y X^-T, so a matrix without an inverse is an error of Inverse.
 Result<Gradients> Det(Builder& b, const Inputs& in) {
