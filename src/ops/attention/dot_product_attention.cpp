@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/arithmetic.h"
+#include "base/stop_signal.h"
 #include "kernels/softmax.h"
 
 namespace tenon {
@@ -62,7 +63,7 @@ void DotProductAttention::RunTask(size_t task, float* scratch) const {
   float* const gemm_scratch = packed_keys + packed_floats_;
   PackedKeys packed = {};
   if (last - first > 1) packed = PackKeys(b, h, first, last, packed_keys);
-  for (size_t i = first; i < last; ++i) {
+  for (size_t i = first; i < last && !StopSignal::CutsCurrent(); ++i) {
     RunBlock(Block(b, h, i), packed, scratch, mask_row, gemm_scratch);
   }
 }
