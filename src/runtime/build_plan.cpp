@@ -38,6 +38,7 @@ class PlanBuilder {
     plan_.providers = parts.providers;
     plan_.transfers = parts.transfers;
     plan_.most_memory_plans = parts.most_memory_plans;
+    plan_.owns_memory = parts.owns_memory;
   }
 
   Result<Plan> Build() {

@@ -24,6 +24,8 @@ struct PlanParts {
   FailedNode* failed = nullptr;
   // For how many combinations of feed shapes memory plans are kept; 0: memory is not planned.
   size_t most_memory_plans = 64;
+  // Whether `memory` serves this session alone.
+  bool owns_memory = false;
   // Whether constants that every reader packed for itself stay, so that a dump can show them.
   bool keeps_constants = false;
 };

@@ -230,8 +230,10 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
       region.is_whole ? plans.FindAgain(feeds, frame, std::move(entry)) : plans.Find(feeds, frame);
   if (scope.meter != nullptr) scope.meter->set_paused(true);
   // The blocks that the recorded run left in the arena have the sizes of single values, so they are
-  // of no use for a slab.
-  Status bound = entry->IsFirstUse() ? plan_.locations[0].allocator->Shrink() : OkStatus();
+  // of no use for a slab. An arena that the client made is not the session's to shrink.
+  const bool is_first_use = entry->TakeFirstUse();
+  Status bound =
+      is_first_use && plan_.owns_memory ? plan_.locations[0].allocator->Shrink() : OkStatus();
   if (bound.ok()) bound = frame.Bind(scope.dump == nullptr ? entry->memory() : nullptr);
   if (scope.meter != nullptr) scope.meter->set_paused(false);
   TENON_RETURN_IF_ERROR(std::move(bound));

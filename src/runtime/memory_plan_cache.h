@@ -19,8 +19,8 @@ class MemoryPlanEntry {
  public:
   // Null until the plan is made.
   const std::shared_ptr<const MemoryPlan>& memory() const { return memory_; }
-  // Whether there is a plan and this is the first call since then.
-  bool IsFirstUse() { return memory_ != nullptr && !is_used_ && !is_used_.exchange(true); }
+  // True once: for the first caller since there is a plan.
+  bool TakeFirstUse() { return memory_ != nullptr && !is_used_ && !is_used_.exchange(true); }
 
  private:
   friend class MemoryPlanCache;

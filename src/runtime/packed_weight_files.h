@@ -52,7 +52,8 @@ class PackedWeightFiles {
   std::atomic<bool> has_failed_ = false;  // to write a file
 };
 
-// `floats` floats of memory that lasts as a session does.
+// `floats` floats of memory that lasts as a session does. kPreferred: for weights that outlive the
+// run by far; kIfQuick: for those that the run waits for.
 Result<Tensor> AllocatePacked(size_t floats, HugePages pages);
 
 }  // namespace tenon

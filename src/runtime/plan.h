@@ -99,6 +99,7 @@ struct Plan {
   std::span<ExecutionProvider* const> providers;
   const DataTransfers* transfers = nullptr;
   size_t most_memory_plans = 0;  // see PlanParts
+  bool owns_memory = false;      // see PlanParts
   // By slot: the step that makes the value, or the value that it is a view of; -1: none does.
   std::vector<int32_t> made_at;
   // Last step that reads the slot; -1 if none does.

@@ -181,6 +181,7 @@ Status Session::OptimizeAndPlan() {
                              std::move(weights),
                              parts_.failed,
                              memory_plans,
+                             !parts_.memory,
                              dump && *dump != nullptr && (*dump)->settings().shows_values()};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());

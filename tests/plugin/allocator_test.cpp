@@ -136,7 +136,9 @@ TEST_F(PluginAllocatorTest, TheCpuMayHaveAnArenaToo) {
     Ort::Session session = Open(SquareModel(), options);
     EXPECT_THAT(Run(session, {3}), testing::ElementsAre(9));
     EXPECT_THAT(Run(session, {}), testing::ElementsAre()) << "no bytes at all";
+    for (int i = 0; i < 3; ++i) Run(session, {3});
     EXPECT_NE(StatOf(arena, "NumAllocs"), "1") << "the session takes from it";
+    EXPECT_EQ(StatOf(arena, "NumArenaShrinkages"), "0") << "but does not shrink it for its plans";
   }
   EXPECT_EQ(StatOf(arena, "InUse"), "0");
   EXPECT_EQ(Outcome(Api().UnregisterAllocator(Env(), memory)), "");

@@ -29,7 +29,9 @@ class PartialRunTest : public ::testing::Test {
       memories_.push_back(MemoryOf(*provider));
     }
     memory_ = std::make_shared<CachingArena>(SharedCpuAllocator());
-    auto plan = BuildPlan(*model_.graph, {provider_pointers_, memories_, memory_, &transfers_});
+    PlanParts parts = {provider_pointers_, memories_, memory_, &transfers_};
+    parts.owns_memory = true;
+    auto plan = BuildPlan(*model_.graph, parts);
     ASSERT_TRUE(plan) << plan.error().message();
     executor_ = std::make_unique<Executor>(std::move(*plan));
     scope_.threads = &threads_;
