@@ -18,8 +18,9 @@ enum class HugePages : uint8_t {
 // The size of a huge page, which is also the alignment that such memory needs.
 constexpr size_t kHugePageBytes = size_t{2} << 20;
 
-// Asks the system to use huge pages for the whole huge pages in [begin, begin + bytes), whose
-// memory has no contents yet. This is only advice: the memory works even if the system ignores it.
+// Asks the system to use huge pages for the whole huge pages in [begin, begin + bytes). This is
+// only advice: the memory works even if the system ignores it. kIfQuick: the memory has no contents
+// yet; one page of it is written.
 void PreferHugePages(void* begin, size_t bytes, HugePages when);
 
 // Addresses for `bytes`, aligned to kHugePageBytes, a multiple of it. Each huge page takes memory

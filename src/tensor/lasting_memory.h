@@ -12,9 +12,10 @@
 namespace tenon {
 
 // Places blocks of medium size side by side in huge pages, which a process fills in an eighth of
-// the time that small pages take. All other blocks, and the first ones, which would not fill a huge
-// page, come from the C library. Addresses of freed blocks are not reused while a neighbour lives,
-// but their memory goes back to the system. Thread-safe.
+// the time that small pages take, or, with kIfQuick, in pages that take less. All other blocks, and
+// the first ones, which would not fill a huge page, come from the C library. Addresses of freed
+// blocks are not reused while a neighbour lives, but their memory goes back to the system.
+// Thread-safe.
 class LastingMemory final : public Allocator {
  public:
   explicit LastingMemory(HugePages huge_pages) : huge_pages_(huge_pages) {}
