@@ -58,8 +58,9 @@ const PASSES = [
 // Copies a module, smaller than it was linked. The result is kept beside it for later packages.
 function packModule(module, to) {
   const packed = module.replace(/\.wasm$/, '.packed.wasm');
-  const isNewer = existsSync(packed) && statSync(packed).mtimeMs > statSync(module).mtimeMs;
-  if (!isNewer) {
+  const changed = (each) => statSync(each).mtimeMs;
+  const sources = [module, fileURLToPath(import.meta.url)]; // this file has the passes
+  if (!existsSync(packed) || sources.some((each) => changed(each) > changed(packed))) {
     const optimizer = path.join(WEB, 'node_modules/binaryen/bin/wasm-opt');
     const flags = [...FEATURES.map((each) => `--enable-${each}`), ...PASSES.map((each) => `--${each}`)];
     execFileSync(process.execPath, [optimizer, ...flags, module, '-o', packed], {stdio: 'inherit'});

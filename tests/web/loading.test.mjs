@@ -8,7 +8,7 @@ import test from 'node:test';
 import {gzipSync} from 'node:zlib';
 
 import {addFloats, constantProduct, externalProduct, identity} from './model.mjs';
-import {load} from './package.mjs';
+import {fill, load} from './package.mjs';
 
 const {env, InferenceSession, Tensor} = await load();
 const {loadCore} = await load('core');
@@ -159,17 +159,6 @@ test('reads an address whatever the server says of the length', async () => {
     assert.ok(core.memory.buffer.byteLength < before + 4 * MEBIBYTE);
   });
 });
-
-// Takes all of the module's memory but what is in pieces smaller than `least` bytes. The blocks.
-function fill(core, least) {
-  const blocks = [];
-  for (let bytes = 1024 * MEBIBYTE; bytes >= least; ) {
-    const block = core.call('tenon_allocate', bytes);
-    if (block === 0) bytes /= 2;
-    else blocks.push(block);
-  }
-  return blocks;
-}
 
 // WB-24, WB-27
 test('feeds and writes memory of env.tenon.allocate where it is', async () => {

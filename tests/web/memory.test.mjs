@@ -3,23 +3,12 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 
 import {identity, product, zeros} from './model.mjs';
-import {load} from './package.mjs';
+import {fill, load} from './package.mjs';
 
 const {InferenceSession, Tensor} = await load();
 const {loadCore} = await load('core');
 
 const MEBIBYTE = 2 ** 20;
-
-// Takes all of the module's memory but what is in pieces smaller than `least` bytes. The blocks.
-function fill(core, least) {
-  const blocks = [];
-  for (let bytes = 1024 * MEBIBYTE; bytes >= least; ) {
-    const block = core.call('tenon_allocate', bytes);
-    if (block === 0) bytes /= 2;
-    else blocks.push(block);
-  }
-  return blocks;
-}
 
 // WB-32: it grows to almost 4 GiB.
 test('uses the addresses that there are', async () => {

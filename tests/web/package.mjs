@@ -1,4 +1,4 @@
-// The package that `./dev web` builds, and the console output for tests.
+// The package that `./dev web` builds, and what tests do with it.
 import path from 'node:path';
 import {fileURLToPath, pathToFileURL} from 'node:url';
 
@@ -22,4 +22,15 @@ export async function printed(method, body) {
     console[method] = original;
   }
   return lines;
+}
+
+// Takes all of the module's memory but what is in pieces smaller than `least` bytes. The blocks.
+export function fill(core, least) {
+  const blocks = [];
+  for (let bytes = 2 ** 30; bytes >= least; ) {
+    const block = core.call('tenon_allocate', bytes);
+    if (block === 0) bytes /= 2;
+    else blocks.push(block);
+  }
+  return blocks;
 }

@@ -21,11 +21,11 @@ from onnx.backend.base import Backend, BackendRep
 FOLDER = pathlib.Path(__file__).resolve().parent
 PACKAGE = os.environ.get("TENON_WEB_PACKAGE", FOLDER.parents[1] / "build/web/package")
 
-# The number of passing cases when this was last raised; it is never lowered. The others have a type
-# that has no name in the JavaScript API, sequences, or images that need a library; the two of
-# Gradient need training, which the module does not have; seven with random numbers pass only by
-# chance. With WebNN one float16 case has an error of a unit in the last
-# place, and the light models are left out, because the reference takes minutes for them.
+# The number of cases that pass in every run. The others have a type that has no name in the
+# JavaScript API, sequences, or images that need a library; the two of Gradient need training, which
+# the module does not have; seven with random numbers pass only by chance. With WebNN one float16
+# case has an error of a unit in the last place, and the light models are left out, because the
+# reference takes minutes for them.
 FLOORS = {"wasm": 1840, "webnn": 1830}
 
 TYPES: dict[str, Any] = {
