@@ -31,7 +31,7 @@ ALLOWED = {
 # The same for the folders of a room; "" stands for the files in the room itself.
 ALLOWED_FOLDERS = {
     "ops": {
-        "": {"framework", "conv", "fusion", "quantized"},
+        "": {"framework", "conv", "elementwise", "fusion", "quantized"},
         "framework": set(),
         "attention": {"framework", "linear"},
         "control": {"framework"},

@@ -7,6 +7,7 @@
 #include "ops/conv/nchwc_layout.h"
 #include "ops/conv/nhwc_layout.h"
 #include "ops/conv/weights_scale.h"
+#include "ops/elementwise/fuse_elements.h"
 #include "ops/framework/composites.h"
 #include "ops/framework/registry.h"
 #include "ops/framework/widen_narrow.h"
@@ -105,7 +106,9 @@ class CpuProvider final : public ExecutionProvider {
     FuseTables(graph, index);
     UseNchwcLayout(graph, index);
     UseNhwcLayout(graph, index);
-    return FoldWeightScales(graph);
+    TENON_RETURN_IF_ERROR(FoldWeightScales(graph));
+    FuseElements(graph, index);
+    return OkStatus();
   }
 
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {

@@ -16,4 +16,8 @@ std::optional<UnaryOp> UnaryOpOf(const Node& node);
 // Error: kInvalidArgument if an attribute has another type.
 Result<kernels::ActivationSpec> UnarySpecOf(const Node& node, UnaryOp op);
 
+// The function and the parameters of such a node of floats, also of a Clip whose bounds are
+// constant inputs; nothing if they are not known before a run.
+std::optional<kernels::ActivationSpec> KnownUnarySpec(const Graph& graph, const Node& node);
+
 }  // namespace tenon

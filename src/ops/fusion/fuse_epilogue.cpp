@@ -1,28 +1,11 @@
 #include "ops/fusion/fuse_epilogue.h"
 
-#include <limits>
 #include <optional>
 
 #include "ir/graph.h"
-#include "ir/scalar.h"
 #include "ops/framework/unary_node.h"
 
 namespace tenon {
-namespace {
-
-constexpr int32_t kClipWithInputs = 11;
-
-// A bound of a Clip that is an input; `none` if it is absent, and empty if no float equals it.
-std::optional<float> ClipBound(const Match& match, const Node& clip, size_t input, float none) {
-  if (!clip.has_input(input)) return none;
-  const Tensor* constant = match.graph().ConstantOf(clip.inputs[input]);
-  const std::optional<double> bound = constant ? ScalarOf(*constant) : std::nullopt;
-  // A double may not be a float exactly.
-  const auto as_float = static_cast<float>(bound.value_or(0));
-  return bound && as_float == *bound ? std::optional<float>(as_float) : std::nullopt;
-}
-
-}  // namespace
 
 std::vector<Pattern> ActivationsOf(const Pattern& inner) {
   std::vector<std::string_view> standard, microsoft;
@@ -38,17 +21,7 @@ std::vector<Pattern> ActivationsOf(const Pattern& inner) {
 }
 
 std::optional<kernels::ActivationSpec> KnownActivation(const Match& match) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const Node& node = match.node("activation");
-  const UnaryOp op = *UnaryOpOf(node);
-  if (op == UnaryOp::kClip && node.opset >= kClipWithInputs) {
-    const auto low = ClipBound(match, node, 1, -kInfinity);
-    const auto high = ClipBound(match, node, 2, kInfinity);
-    if (!low || !high) return std::nullopt;
-    return kernels::ActivationSpec{op, *low, *high};
-  }
-  const Result<kernels::ActivationSpec> spec = UnarySpecOf(node, op);
-  return spec ? std::optional<kernels::ActivationSpec>(*spec) : std::nullopt;
+  return KnownUnarySpec(match.graph(), match.node("activation"));
 }
 
 bool HasKnownParameters(const Match& match) { return KnownActivation(match).has_value(); }
