@@ -11,14 +11,14 @@ using B = GraphBuilder;
 
 const SymbolicShape kShape = {Dim::Symbol("n"), 40, 64};
 
-// How many nodes of a type a graph has once its elements are fused.
-size_t CountFused(B& b, std::string_view op_type = "FusedElements") {
+// How many groups a graph has once its elements are fused.
+size_t CountFused(B& b) {
   InferForFusions(*b.graph);
   FuseElements(*b.graph, -1);
   size_t count = 0;
   for (size_t i = 0; i < b.graph->node_capacity(); ++i) {
     const Node* const node = b.graph->FindNode(static_cast<NodeId>(i));
-    count += node != nullptr && node->op_type == op_type;
+    count += node != nullptr && node->op_type == "FusedElements";
   }
   return count;
 }
@@ -104,7 +104,7 @@ TEST(FuseElementsTest, OtherTypesAndUnknownShapesStay) {
   EXPECT_EQ(CountFused(b), 0u) << "a bound that is known in the run alone";
 }
 
-// The two halves of a training step keep their nodes.
+// The parts of a training step keep their nodes.
 TEST(FuseElementsTest, NothingMovesAcrossYieldOp) {
   B b;
   const ValueId x = b.Input("x", DataType::kFloat, kShape);
@@ -113,6 +113,17 @@ TEST(FuseElementsTest, NothingMovesAcrossYieldOp) {
   b.Output(b.Op("Mul", {b.Op("Neg", {y}), kept}));
   EXPECT_EQ(CountFused(b), 2u);
   EXPECT_EQ(b.graph->node_count(), 3u);
+
+  B parts;
+  const auto yield = [&](ValueId value) {
+    return parts.Shaped(parts.Op("YieldOp", {value}, {}, "com.microsoft"), kShape);
+  };
+  const ValueId first = yield(parts.Input("x", DataType::kFloat, kShape));
+  const ValueId between = parts.Op("Abs", {parts.Op("Neg", {first})});
+  const ValueId second = yield(first);
+  parts.Output(parts.Op("Mul", {parts.Op("Neg", {second}), between}));
+  EXPECT_EQ(CountFused(parts), 2u);
+  EXPECT_EQ(parts.graph->node_count(), 4u);
 }
 
 TEST(FuseElementsTest, SubgraphsToo) {

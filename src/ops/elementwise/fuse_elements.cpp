@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "ir/rewrite_limit.h"
+#include "ir/schema.h"
 #include "ops/elementwise/fused_elements.h"
 #include "ops/framework/unary_node.h"
 
@@ -73,8 +74,8 @@ class ElementFusion {
     std::string function;
     kernels::ActivationSpec spec;
     size_t operands = 0;
-    size_t place = 0;             // in the order of the graph
-    bool is_after_yield = false;  // parts of a run must keep their nodes
+    size_t place = 0;  // in the order of the graph
+    size_t part = 0;   // the last YieldOp before the node, from 1 on; 0 if there is none
   };
 
   void FindSteps() {
@@ -111,20 +112,23 @@ class ElementFusion {
     return step;
   }
 
+  // A part of a run that ends at a YieldOp must keep its nodes.
   void PutInOrder(const std::vector<NodeId>& order) {
-    std::unordered_set<NodeId> after_yield;
+    std::unordered_map<NodeId, size_t> part;  // of a node, where it is not the first
+    size_t yields = 0;
     for (size_t i = 0; i < order.size(); ++i) {
       const Node& node = graph_.node(order[i]);
-      const bool is_after =
-          node.op_type == "YieldOp" ||
-          std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-            return input != ValueId::kNone && after_yield.count(graph_.value(input).producer) > 0;
-          });
-      if (is_after) after_yield.insert(node.id);
+      size_t own = node.schema != nullptr && node.schema->yields ? ++yields : 0;
+      for (const ValueId input : node.inputs) {
+        if (own == yields || input == ValueId::kNone) continue;
+        const auto before = part.find(graph_.value(input).producer);
+        if (before != part.end()) own = std::max(own, before->second);
+      }
+      if (own > 0) part.emplace(node.id, own);
       const auto step = steps_.find(node.id);
       if (step == steps_.end()) continue;
       step->second.place = i;
-      step->second.is_after_yield = is_after;
+      step->second.part = own;
     }
   }
 
@@ -140,7 +144,7 @@ class ElementFusion {
         const auto producer = steps_.find(value.producer);
         if (producer == steps_.end() || members.count(value.producer) > 0) continue;
         const bool fits = value.output_uses == 0 && *value.type.shape == shape &&
-                          producer->second.is_after_yield == steps_.at(root).is_after_yield &&
+                          producer->second.part == steps_.at(root).part &&
                           std::all_of(value.consumers.begin(), value.consumers.end(),
                                       [&](NodeId consumer) { return members.count(consumer) > 0; });
         if (!fits) continue;  // perhaps it does once its other readers are members
