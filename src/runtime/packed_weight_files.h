@@ -52,8 +52,8 @@ class PackedWeightFiles {
   std::atomic<bool> has_failed_ = false;  // to write a file
 };
 
-// `floats` floats of memory that lasts as a session does. kPreferred: for weights that outlive the
-// run by far; kIfQuick: for those that the run waits for.
+// `floats` floats of memory that lasts as a session does. kPreferred: for weights that a run
+// reads once; kIfQuick: for those that it reads many times (see LazyWeights::Get).
 Result<Tensor> AllocatePacked(size_t floats, HugePages pages);
 
 }  // namespace tenon
