@@ -15,7 +15,9 @@ import time
 
 import numpy as np
 
+# So many runs, and so many times the time of the first one.
 WARM_UP_RUNS = 2
+WARM_UP_TIMES_FIRST = 8
 MINIMUM_RUNS = 5
 MAXIMUM_RUNS = 50_000
 
@@ -47,11 +49,11 @@ def save_arrays(path: str | pathlib.Path, arrays: dict[str, np.ndarray]) -> None
     np.savez(path, **arrays)  # type: ignore[arg-type]  # names are taken for savez's own options
 
 
-def timed_runs(run, seconds: float) -> list[float]:
-    """Times of single runs, for about `seconds`."""
+def timed_runs(run, seconds: float, least: int = MINIMUM_RUNS) -> list[float]:
+    """Times of single runs, for about `seconds`, and at least so many."""
     times: list[float] = []
     end = time.perf_counter() + seconds
-    while len(times) < MAXIMUM_RUNS and (len(times) < MINIMUM_RUNS or time.perf_counter() < end):
+    while len(times) < MAXIMUM_RUNS and (len(times) < least or time.perf_counter() < end):
         start = time.perf_counter_ns()
         run()
         times.append(milliseconds(start))
@@ -85,8 +87,8 @@ def measure(
         arrays = {str(i): value for i, value in enumerate(outputs) if isinstance(value, np.ndarray)}
         save_arrays(outputs_path, arrays)
 
-    for _ in range(WARM_UP_RUNS):
-        session.run(None, feeds)
+    warm_up_seconds = WARM_UP_TIMES_FIRST * first_ms / 1e3
+    timed_runs(lambda: session.run(None, feeds), warm_up_seconds, WARM_UP_RUNS)
     times = timed_runs(lambda: session.run(None, feeds), seconds)
     new_libraries = mapped_libraries() - libraries_before
     return {

@@ -5,6 +5,7 @@
 
 #include "runtime/config.h"
 #include "runtime/packed_weight_files.h"
+#include "runtime/packing_pace.h"
 
 namespace tenon {
 namespace {
@@ -35,6 +36,7 @@ Result<WeightPolicy> MakeWeightPolicy(const StringMap& config,
   if (ConfigFlag(config, "session.disable_prepacking", false)) {
     policy.runs_before_packing = SIZE_MAX;
   }
+  if (policy.runs_before_packing > 0) policy.pace = std::make_shared<PackingPace>();
   TENON_ASSIGN_OR_RETURN(policy.precision, PrecisionOf(config));
   return policy;
 }

@@ -12,6 +12,7 @@ namespace tenon {
 
 class Logger;
 class PackedWeightFiles;
+class PackingPace;
 class SharedWeights;
 
 // How exactly products of float32 matrices with constants are to be computed, as in PyTorch. A
@@ -30,6 +31,7 @@ struct WeightPolicy {
   // them, and keeps nothing: a session that runs once needs no second copy of them. Later runs
   // keep them.
   size_t runs_before_packing = 1;
+  std::shared_ptr<PackingPace> pace;  // of these later runs; null: the first of them packs all
   MatmulPrecision precision = MatmulPrecision::kHighest;
 };
 

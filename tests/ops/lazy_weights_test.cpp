@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tenon {
@@ -12,6 +15,14 @@ namespace {
 
 void Copy(const Tensor& constant, float* weights) {
   std::copy_n(constant.data<float>(), constant.size(), weights);
+}
+
+// In two parts.
+void CopyParts(const Tensor& constant, float* weights, size_t first, size_t last) {
+  const auto half = static_cast<size_t>(constant.size()) / 2;
+  const size_t begin = first == 0 ? 0 : half;
+  const size_t end = last == 2 ? static_cast<size_t>(constant.size()) : half;
+  std::copy(constant.data<float>() + begin, constant.data<float>() + end, weights + begin);
 }
 
 TEST(LazyWeightsTest, AreMadeOnceHoweverManyAsk) {
@@ -65,19 +76,19 @@ TEST(LazyWeightsTest, AreReadInTheFirstRunsIfAKernelCan) {
   LazyWeights weights;
   weights.Keep(Tensor::Of<float>({1}, {7}), "copy", {.runs_before_packing = 2});
   int made = 0;
-  const auto make = [&](const Tensor& constant, float* into) {
+  const auto make = [&](const Tensor& constant, float* into, size_t first, size_t last) {
     ++made;
-    Copy(constant, into);
+    CopyParts(constant, into, first, last);
   };
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(weights.ready(), nullptr);
-    const LazyWeights::Source source = weights.GetOrRead(1, make).value();
+    const LazyWeights::Source source = weights.GetOrRead(1, 2, make).value();
     EXPECT_EQ(source.weights, nullptr);
     EXPECT_EQ(*source.constant.data<float>(), 7);
   }
   EXPECT_EQ(made, 0);
   for (int run = 2; run < 4; ++run) {
-    const LazyWeights::Source source = weights.GetOrRead(1, make).value();
+    const LazyWeights::Source source = weights.GetOrRead(1, 2, make).value();
     ASSERT_EQ(source.weights, weights.ready());
     EXPECT_EQ(*source.weights, 7);
     EXPECT_FALSE(source.constant.defined());
@@ -85,11 +96,73 @@ TEST(LazyWeightsTest, AreReadInTheFirstRunsIfAKernelCan) {
   EXPECT_EQ(made, 1);
 }
 
+TEST(PackingPaceTest, PackingTakesHalfOfTheTimeAndABurstAfterAPause) {
+  using std::chrono::milliseconds;
+  PackingPace pace;
+  const PackingPace::Clock::time_point begin = PackingPace::Clock::now();
+  const auto at = [&](int ms) { return begin + milliseconds(ms); };
+  EXPECT_TRUE(pace.MayPack(at(0)));
+  pace.Packed(at(0), at(20));
+  EXPECT_TRUE(pace.MayPack(at(20)));
+  pace.Packed(at(20), at(60));  // 10 ms more than the burst
+  EXPECT_FALSE(pace.MayPack(at(69)));
+  EXPECT_TRUE(pace.MayPack(at(70)));
+  pace.Packed(at(70), at(100));
+  EXPECT_FALSE(pace.MayPack(at(129)));
+  EXPECT_TRUE(pace.MayPack(at(130)));
+  pace.Packed(at(5000), at(5050));
+  EXPECT_TRUE(pace.MayPack(at(5050)));
+  pace.Packed(at(5050), at(5060));
+  EXPECT_FALSE(pace.MayPack(at(5069)));
+}
+
+TEST(LazyWeightsTest, AreReadWhileOthersHaveTakenTheTimeForPacking) {
+  const auto pace = std::make_shared<PackingPace>();
+  LazyWeights weights;
+  weights.Keep(Tensor::Of<float>({1}, {7}), "copy", {.runs_before_packing = 1, .pace = pace});
+  const auto is_read = [&] {
+    return weights.GetOrRead(1, 2, CopyParts).value().weights == nullptr;
+  };
+  EXPECT_TRUE(is_read());
+  const PackingPace::Clock::time_point now = PackingPace::Clock::now();
+  pace->Packed(now, now + std::chrono::hours(1));
+  EXPECT_TRUE(is_read());
+  EXPECT_TRUE(is_read());
+  EXPECT_EQ(*weights.Get(1, Copy).value(), 7) << "a kernel that cannot read the constant";
+  EXPECT_FALSE(is_read());
+}
+
+TEST(LazyWeightsTest, OneThatTakesLongIsMadeInParts) {
+  constexpr size_t kFloats = 4 << 20;
+  const auto pace = std::make_shared<PackingPace>();
+  Tensor constant = Tensor::Allocate(DataType::kFloat, Shape({kFloats})).value();
+  std::iota(constant.data<float>(), constant.data<float>() + kFloats, 0.0f);
+  LazyWeights weights;
+  weights.Keep(constant, "copy", {.runs_before_packing = 0, .pace = pace});
+  std::vector<std::pair<size_t, size_t>> made;
+  const auto slow = [&](const Tensor& from, float* into, size_t first, size_t last) {
+    made.emplace_back(first, last);
+    std::this_thread::sleep_for(2 * PackingPace::kBurst);
+    CopyParts(from, into, first, last);
+  };
+  const PackingPace::Clock::time_point before = PackingPace::Clock::now();
+  ASSERT_EQ(weights.GetOrRead(kFloats, 2, slow).value().weights, nullptr);
+  EXPECT_FALSE(pace->MayPack(before + 2 * PackingPace::kBurst)) << "others wait, too";
+  while (weights.GetOrRead(kFloats, 2, slow).value().weights == nullptr) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const std::vector<std::pair<size_t, size_t>> parts = {{0, 1}, {1, 2}};
+  EXPECT_EQ(made, parts);
+  EXPECT_EQ(weights.ready()[0], 0);
+  EXPECT_EQ(weights.ready()[kFloats / 2], kFloats / 2);
+  EXPECT_EQ(weights.ready()[kFloats - 1], kFloats - 1);
+}
+
 TEST(LazyWeightsTest, AConstantOutlivesItsReleaseWhileItIsRead) {
   LazyWeights weights;
   weights.Keep(Tensor::Of<float>({1}, {7}), "copy", {.runs_before_packing = 1});
-  const LazyWeights::Source read = weights.GetOrRead(1, Copy).value();
-  ASSERT_NE(weights.GetOrRead(1, Copy).value().weights, nullptr);
+  const LazyWeights::Source read = weights.GetOrRead(1, 2, CopyParts).value();
+  ASSERT_NE(weights.GetOrRead(1, 2, CopyParts).value().weights, nullptr);
   EXPECT_EQ(*read.constant.data<float>(), 7);
 }
 
@@ -101,10 +174,10 @@ TEST(LazyWeightsTest, WeightsOfAnotherSessionAreUsedAtOnce) {
   LazyWeights first, second;
   first.Keep(constant, "copy", {.shared = shared});
   second.Keep(constant, "copy", {.shared = shared});
-  EXPECT_EQ(first.GetOrRead(2, Copy).value().weights, nullptr);
-  const float* const weights = first.GetOrRead(2, Copy).value().weights;
+  EXPECT_EQ(first.GetOrRead(2, 2, CopyParts).value().weights, nullptr);
+  const float* const weights = first.GetOrRead(2, 2, CopyParts).value().weights;
   ASSERT_NE(weights, nullptr);
-  EXPECT_EQ(second.GetOrRead(2, Copy).value().weights, weights);
+  EXPECT_EQ(second.GetOrRead(2, 2, CopyParts).value().weights, weights);
 }
 
 }  // namespace

@@ -311,25 +311,23 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
 
   // For a run on images of `shape`.
   Result<LazyWeights::Source> Weights(const Conv2dShape& shape, ThreadPool& threads) const {
-    const auto pack = [&](const Tensor& constant, float* packed) {
-      Pack(constant, packed, threads);
+    // The weights in the method's form; they do not depend on the size of the image.
+    const auto pack = [&](const Tensor& constant, float* packed, size_t first, size_t last) {
+      threads.ParallelFor(last - first, 1, [&](size_t begin, size_t end) {
+        for (size_t block = first + begin; block < first + end; ++block) {
+          PackBlock(constant.data<float>(), block, packed + block * BlockSize());
+        }
+      });
     };
     const float* weights = packed_.ready();
     if (weights == nullptr && CanPackOnTheWay(shape)) {
-      return packed_.GetOrRead(PackedSize(), pack);
+      return packed_.GetOrRead(PackedSize(), Blocks(), pack);
     }
-    TENON_ASSIGN_OR_RETURN(weights, packed_.Get(PackedSize(), pack, HugePages::kIfQuick));
+    const auto pack_all = [&](const Tensor& constant, float* packed) {
+      pack(constant, packed, 0, Blocks());
+    };
+    TENON_ASSIGN_OR_RETURN(weights, packed_.Get(PackedSize(), pack_all, HugePages::kIfQuick));
     return LazyWeights::Source{weights, {}};
-  }
-
-  // The weights in the method's form; they do not depend on the size of the image.
-  void Pack(const Tensor& weights, float* packed, ThreadPool& threads) const {
-    const size_t block_size = BlockSize();
-    threads.ParallelFor(Blocks(), 1, [&](size_t begin, size_t end) {
-      for (size_t block = begin; block < end; ++block) {
-        PackBlock(weights.data<float>(), block, packed + block * block_size);
-      }
-    });
   }
 
   // The sizes of one run; `y` is blocked, `x` unless the method is kStem.

@@ -2,6 +2,7 @@
 // then does not copy the model's weights, and sessions with the same weights share one copy.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "base/text.h"
 #include "kernels/dispatch.h"
 #include "runtime/packed_weight_files.h"
+#include "runtime/packing_pace.h"
 #include "runtime/shared_weights.h"
 #include "runtime/weight_policy.h"
 #include "tensor/tensor.h"
@@ -62,19 +64,26 @@ class LazyWeights {
   }
 
   // For kernels that can also read the constant. Either the weights, or null and the constant, as
-  // long as the policy leaves the weights unmade.
+  // long as the policy leaves the weights unmade, or some of them.
   struct Source {
     const float* weights;
     Tensor constant;
   };
-  Result<Source> GetOrRead(size_t floats, Fill fill) const {
+  // Writes the parts [first, last) of the weights.
+  using FillParts =
+      FunctionRef<void(const Tensor& constant, float* weights, size_t first, size_t last)>;
+  Result<Source> GetOrRead(size_t floats, size_t parts, FillParts fill) const {
     if (const float* weights = ready()) return Source{weights, {}};
     const MutexLock lock(mutex_);
-    if (ready() == nullptr && reads_ < policy_.runs_before_packing && !IsShared()) {
-      ++reads_;
-      return Source{nullptr, constant_};
+    if (ready() == nullptr && !IsShared()) {
+      TENON_ASSIGN_OR_RETURN(const bool is_time, MakeSome(floats, parts, fill));
+      if (!is_time) return Source{nullptr, constant_};
     }
-    TENON_ASSIGN_OR_RETURN(const float* weights, MakeLocked(floats, fill, HugePages::kPreferred));
+    const auto fill_rest = [&](const Tensor& constant, float* weights) {
+      if (made_parts_ < parts) fill(constant, weights, made_parts_, parts);
+    };
+    TENON_ASSIGN_OR_RETURN(const float* weights,
+                           MakeLocked(floats, fill_rest, HugePages::kIfQuick));
     return Source{weights, {}};
   }
 
@@ -82,6 +91,30 @@ class LazyWeights {
   // Whether another session has made the weights.
   bool IsShared() const {
     return policy_.shared != nullptr && policy_.shared->Find(constant_, form_) != nullptr;
+  }
+
+  // Whether it is time to make all that is left. Makes as many parts as the policy grants now.
+  Result<bool> MakeSome(size_t floats, size_t parts, FillParts fill) const {
+    constexpr size_t kFloatsAtOnce = 1 << 20;
+    if (reads_ < policy_.runs_before_packing) {
+      ++reads_;
+      return false;
+    }
+    if (policy_.pace == nullptr) return true;
+    const StopScope whole(nullptr);  // a part is not made again
+    const size_t step = std::max<size_t>(1, parts * kFloatsAtOnce / std::max<size_t>(1, floats));
+    while (made_parts_ < parts) {
+      const PackingPace::Clock::time_point begin = PackingPace::Clock::now();
+      if (!policy_.pace->MayPack(begin)) return false;
+      if (!reserved_.defined()) {
+        TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats, HugePages::kIfQuick));
+      }
+      const size_t end = std::min(parts, made_parts_ + step);
+      fill(constant_, reserved_.data<float>(), made_parts_, end);
+      made_parts_ = end;
+      policy_.pace->Packed(begin, PackingPace::Clock::now());
+    }
+    return true;
   }
 
   Result<Tensor> Make(const Tensor& constant, size_t floats, Fill fill, HugePages pages) const {
@@ -95,6 +128,8 @@ class LazyWeights {
       TENON_ASSIGN_OR_RETURN(made, AllocatePacked(floats, pages));
     }
     fill(constant, made.data<float>());
+    // The system may join the small pages, now that they are there.
+    PreferHugePages(made.raw(), made.bytes(), HugePages::kPreferred);
     if (key) policy_.files->Store(*key, made);
     return made;
   }
@@ -123,7 +158,8 @@ class LazyWeights {
   mutable Mutex mutex_;
   mutable std::atomic<const float*> ready_ = nullptr;
   mutable Tensor constant_, reserved_;
-  mutable size_t reads_ = 0;  // of the constant, by runs
+  mutable size_t reads_ = 0;       // of the constant, by runs
+  mutable size_t made_parts_ = 0;  // in reserved_
   mutable std::shared_ptr<const Tensor> weights_;
 };
 

@@ -234,14 +234,13 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
 
 Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const MatrixStack& b,
                                                  bool may_read) const {
+  if (const float* packed = packed_.ready()) return LazyWeights::Source{packed, {}};
   if (!packed_.is_kept()) return LazyWeights::Source{};
-  const auto pack = [&](const Tensor& constant, float* packed) {
-    if (bf16_) {
-      return PackBf16B(context.threads(), MatrixOf(constant, b), b.columns, b.rows, *bf16_, packed);
-    }
-    const size_t tasks = kernels::PackGemmBTaskCount(b.columns, b.rows);
-    context.threads().ParallelFor(tasks * b.count(), 1, [&](size_t begin, size_t end) {
-      for (size_t task = begin; task < end; ++task) {
+  const size_t floats = packed_stride_ * b.count();
+  const size_t tasks = kernels::PackGemmBTaskCount(b.columns, b.rows);
+  const auto pack_tasks = [&](const Tensor& constant, float* packed, size_t first, size_t last) {
+    context.threads().ParallelFor(last - first, 1, [&](size_t begin, size_t end) {
+      for (size_t task = first + begin; task < first + end; ++task) {
         const size_t i = task / tasks;
         kernels::RunPackGemmBTask(
             {constant.data<float>() + i * b.matrix_stride, b.row_stride, b.column_stride},
@@ -249,8 +248,13 @@ Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const M
       }
     });
   };
-  const size_t floats = packed_stride_ * b.count();
-  if (may_read) return packed_.GetOrRead(floats, pack);
+  if (may_read) return packed_.GetOrRead(floats, tasks * b.count(), pack_tasks);
+  const auto pack = [&](const Tensor& constant, float* packed) {
+    if (bf16_) {
+      return PackBf16B(context.threads(), MatrixOf(constant, b), b.columns, b.rows, *bf16_, packed);
+    }
+    pack_tasks(constant, packed, 0, tasks * b.count());
+  };
   // Floats are packed in a first run only for many rows, or if they are few.
   const HugePages pages = bf16_ ? HugePages::kPreferred : HugePages::kIfQuick;
   TENON_ASSIGN_OR_RETURN(const float* packed, packed_.Get(floats, pack, pages));
