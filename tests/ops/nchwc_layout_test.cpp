@@ -181,6 +181,18 @@ void BuildNormalizedNetwork(Builder& b, ValueId x) {
   b.Output(b.Normalize(b.Conv(b.Op("Sqrt", {b.Op("Abs", {depthwise})}), 48, 4, 1), 4));
 }
 
+// Scales and shifts of channels after operators that cannot take them in. Differences from a
+// constant, and scalars, are something else.
+void BuildScaledNetwork(Builder& b, ValueId x) {
+  const ValueId wide = b.Op("Relu", {b.Conv(x, 20, 40, 3)});
+  const ValueId normal = b.Normalize(wide, 40);
+  const ValueId scaled = b.Op("Mul", {b.Weights({1, 40, 1, 1}), b.Op("Sub", {normal, wide})});
+  const ValueId shifted = b.Op("Sub", {scaled, b.Weights({40, 1, 1})});
+  const ValueId half = b.Op("Mul", {shifted, b.Weights({1})});
+  b.Output(b.Conv(b.Op("Add", {half, wide}), 40, 40, 3));
+  b.Output(b.Op("Sub", {b.Weights({40, 1, 1}), half}));
+}
+
 const LayoutCase kCases[] = {
     {"residual",
      {2, 3, 33, 29},
@@ -219,6 +231,19 @@ const LayoutCase kCases[] = {
      {1, 3, 56, 56},
      BuildNormalizedNetwork,
      {{"NchwcConv", 5}, {"Conv", 1}, {"BatchNormalization", 0}, {"Mul", 0}, {"Add", 0}}},
+    {"scaled",
+     {1, 20, 28, 28},
+     {1, 20, 28, 28},
+     BuildScaledNetwork,
+     // The last difference, from a constant, is computed in nchw.
+     {{"NchwcConv", 2 + 5},
+      {"BatchNormalization", 0},
+      {"NchwcReorderInput", 1},
+      {"NchwcReorderOutput", 2},
+      {"FusedElements", 0},
+      {"Mul", 1},
+      {"Add", 1},
+      {"Sub", 2}}},
     {"tiny",
      {1, 20, 28, 28},
      {1, 20, 28, 28},

@@ -12,36 +12,56 @@ namespace tenon::kernels {
 namespace {
 
 // Each group of an image is a product: weights [group_out, depth] by gathered inputs
-// [depth, pixels]. The pixels are split. Few pixels would fill no vectors, so theirs is the product
-// of the transposed matrices, whose outputs are split.
+// [depth, pixels]. Pixels and outputs are split. Few pixels would fill no vectors, so theirs is the
+// product of the transposed matrices, whose outputs are split. An input that is the matrix itself
+// is left to the product's own tasks.
 struct GeneralPlan {
   explicit GeneralPlan(const ConvGeneralShape& shape)
       : group_out(shape.out_channels / shape.groups),
         depth(shape.in_channels / shape.groups * KernelTaps(shape)),
         pixels(OutPixels(shape)),
-        gathers(!IsPointwise(shape)),
-        has_few_pixels(pixels <= kGemmFlatRows) {
+        has_few_pixels(pixels <= kGemmFlatRows),
+        gathers(has_few_pixels || !IsPointwise(shape)) {
+    if (!gathers) {
+      parts = GemmTaskCount({group_out, pixels, depth}, false);
+      return;
+    }
     if (has_few_pixels) {
       constexpr size_t kTaskWeights = 64 << 10;
       constexpr size_t kLeastOutputs = 16;
-      parts = pixels == 0 ? 0
-                          : std::clamp<size_t>(group_out * depth / kTaskWeights, 1,
-                                               CeilDiv(group_out, kLeastOutputs));
-      part_outputs = parts == 0 ? 0 : CeilDiv(group_out, parts);
+      out_parts = pixels == 0 ? 0
+                              : std::clamp<size_t>(group_out * depth / kTaskWeights, 1,
+                                                   CeilDiv(group_out, kLeastOutputs));
+      part_outputs = out_parts == 0 ? 0 : CeilDiv(group_out, out_parts);
+      parts = out_parts;
       gathered_floats = RoundUp((depth + 2 * part_outputs) * pixels);
       return;
     }
-    // The gathered inputs stay in L2; a product has some 4 MFLOP.
+    // The gathered inputs stay in L2, in whole panels of the product, which has some 4 MFLOP. Each
+    // part of the outputs gathers them again, so it is not small.
     constexpr size_t kGatheredFloats = (384 << 10) / sizeof(float);
     constexpr size_t kTaskProducts = 2 << 20;
+    constexpr size_t kLeastOutputs = 512;
+    const size_t panel = GemmPanelColumns();
     const size_t deep = std::max<size_t>(1, depth);
-    const size_t fitting = gathers ? kGatheredFloats / deep : pixels;
-    const size_t wanted = kTaskProducts / std::max<size_t>(1, deep * group_out);
-    constexpr size_t kLeast = 48;  // with fewer, the product waits for its weights
-    parts = CeilDiv(pixels, std::max(kLeast, std::min(fitting, wanted)));
-    part_pixels = parts == 0 ? 0 : CeilDiv(pixels, parts);
-    // The gathered floats, rounded up so that the product's scratch stays aligned.
-    gathered_floats = gathers ? RoundUp(depth * part_pixels) : 0;
+    const size_t outputs = std::clamp<size_t>(group_out, 1, kLeastOutputs);
+    const size_t fitting = kGatheredFloats / (deep * panel);
+    const size_t wanted = CeilDiv(kTaskProducts, deep * outputs * panel);
+    constexpr size_t kLeastPanels = 2;  // with fewer, the product waits for its weights
+    part_pixels = std::max(kLeastPanels, std::min(fitting, wanted)) * panel;
+    const size_t pixel_parts = CeilDiv(pixels, part_pixels);
+    part_pixels = CeilDiv(CeilDiv(pixels, pixel_parts), panel) * panel;
+    out_parts = std::clamp<size_t>(part_pixels * deep * group_out / kTaskProducts, 1,
+                                   CeilDiv(group_out, kLeastOutputs));
+    part_outputs = CeilDiv(group_out, out_parts);
+    parts = CeilDiv(pixels, part_pixels) * out_parts;
+    gathered_floats = RoundUp(depth * part_pixels);
+  }
+
+  size_t pixel_parts() const { return out_parts == 0 ? 0 : parts / out_parts; }
+  Range PixelsOf(size_t part) const {
+    if (has_few_pixels) return {0, pixels};
+    return {part * part_pixels, std::min(pixels, (part + 1) * part_pixels)};
   }
 
   static size_t RoundUp(size_t floats) { return CeilDiv(floats, 16) * 16; }
@@ -56,12 +76,13 @@ struct GeneralPlan {
   size_t group_out;
   size_t depth;
   size_t pixels;
-  bool gathers;
   bool has_few_pixels;
-  size_t parts;
-  size_t part_pixels = 0;   // at most
-  size_t part_outputs = 0;  // at most
-  size_t gathered_floats;
+  bool gathers;
+  size_t parts = 0;            // tasks of a group of an image
+  size_t out_parts = 1;        // if it gathers
+  size_t part_pixels = 0;      // at most
+  size_t part_outputs = 0;     // at most
+  size_t gathered_floats = 0;  // so many that the product's scratch stays aligned
 };
 
 void Gather(const ConvGeneralShape& shape, const float* in, const Range& pixels, float* out) {
@@ -151,15 +172,18 @@ size_t ConvGeneralTaskCount(const ConvGeneralShape& shape) {
 size_t ConvGeneralScratchSize(const ConvGeneralShape& shape) {
   if (ConvPlanarSupports(shape)) return ConvPlanarScratchSize(shape);
   const GeneralPlan plan(shape);
+  if (!plan.gathers) return GemmScratchSize({plan.group_out, plan.pixels, plan.depth}, false);
   size_t product = 0;
-  // Parts have at most two different sizes.
-  for (const size_t less : {0, 1}) {
-    const size_t part = plan.has_few_pixels ? plan.part_outputs : plan.part_pixels;
-    if (part < less) continue;
-    const GemmSizes sizes = plan.has_few_pixels
-                                ? GemmSizes{plan.pixels, part - less, plan.depth}
-                                : GemmSizes{plan.group_out, part - less, plan.depth};
+  const auto include = [&](size_t pixels, size_t outputs) {
+    const GemmSizes sizes = plan.has_few_pixels ? GemmSizes{pixels, outputs, plan.depth}
+                                                : GemmSizes{outputs, pixels, plan.depth};
     product = std::max(product, GemmScratchSize(sizes, false));
+  };
+  // Parts have at most two different sizes of either kind.
+  for (const size_t part : {size_t{0}, plan.pixel_parts() - std::min<size_t>(plan.parts, 1)}) {
+    const size_t pixels = plan.PixelsOf(part).size();
+    include(pixels, plan.part_outputs);
+    if (plan.part_outputs > 1) include(pixels, plan.part_outputs - 1);
   }
   return plan.gathered_floats * sizeof(float) + product;
 }
@@ -181,25 +205,30 @@ void RunConvGeneralTask(const ConvGeneralArgs& args, size_t task, void* scratch)
                         args.out + image_offset, residual ? residual + image_offset : nullptr,
                         static_cast<float*>(scratch));
   }
-  const Range pixels = PartOf(plan.pixels, plan.parts, part);
-  const size_t out_offset = (image * shape.out_channels + first_out) * plan.pixels + pixels.first;
-  float* gathered = static_cast<float*>(scratch);
-
   GemmArgs product;
-  product.sizes = {plan.group_out, pixels.size(), plan.depth};
-  product.a = RowMajor(args.weights + first_out * plan.depth, plan.depth);
-  if (plan.gathers) {
-    Gather(shape, in, pixels, gathered);
-    product.b = RowMajor(gathered, pixels.size());
-  } else {
-    product.b = RowMajor(in + pixels.first, plan.pixels);
-  }
-  product.c = args.out + out_offset;
-  product.ldc = plan.pixels;
-  if (args.epilogue.bias) product.epilogue.bias_rows = args.epilogue.bias + first_out;
-  if (args.epilogue.residual) product.epilogue.residual = args.epilogue.residual + out_offset;
-  product.epilogue.ldr = plan.pixels;
   product.epilogue.activation = args.epilogue.activation;
+  const auto set_outputs = [&](const Range& outputs, size_t first_pixel) {
+    const size_t channel = first_out + outputs.first;
+    const size_t offset = (image * shape.out_channels + channel) * plan.pixels + first_pixel;
+    product.a = RowMajor(args.weights + channel * plan.depth, plan.depth);
+    product.c = args.out + offset;
+    product.ldc = product.epilogue.ldr = plan.pixels;
+    if (args.epilogue.bias) product.epilogue.bias_rows = args.epilogue.bias + channel;
+    if (args.epilogue.residual) product.epilogue.residual = args.epilogue.residual + offset;
+  };
+  if (!plan.gathers) {
+    product.sizes = {plan.group_out, plan.pixels, plan.depth};
+    product.b = RowMajor(in, plan.pixels);
+    set_outputs({0, plan.group_out}, 0);
+    return RunGemmTask(product, part, static_cast<float*>(scratch));
+  }
+  const Range pixels = plan.PixelsOf(part / plan.out_parts);
+  const Range outputs = PartOf(plan.group_out, plan.out_parts, part % plan.out_parts);
+  auto* const gathered = static_cast<float*>(scratch);
+  Gather(shape, in, pixels, gathered);
+  product.sizes = {outputs.size(), pixels.size(), plan.depth};
+  product.b = RowMajor(gathered, pixels.size());
+  set_outputs(outputs, pixels.first);
   Gemm(product, gathered + plan.gathered_floats);
 }
 

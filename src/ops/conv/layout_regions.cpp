@@ -136,7 +136,7 @@ class LayoutRegions {
     for (const size_t i : candidate.inputs) {
       graph_.SetInput(id, i, TwinOf(node.inputs[i]));
     }
-    layout_.Convert(graph_, node, candidate.role, graph_.value(standard).type);
+    layout_.Convert(graph_, node, candidate, graph_.value(standard).type);
     graph_.SetOutputValue(id, 0, NewTwin(standard));
     converted_.push_back(standard);
   }

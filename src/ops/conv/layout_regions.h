@@ -11,7 +11,15 @@
 
 namespace tenon {
 
-enum class LayoutRole { kConv, kMaxPool, kAveragePool, kGlobalAveragePool, kAsItIs, kConcat };
+enum class LayoutRole {
+  kConv,
+  kMaxPool,
+  kAveragePool,
+  kGlobalAveragePool,
+  kAsItIs,
+  kChannelAffine,  // see ops/conv/channel_affine.h; its image is the first of `inputs`
+  kConcat
+};
 
 // How a node can work in the layout.
 struct LayoutCandidate {
@@ -41,7 +49,7 @@ class ImageLayout {
 
   // Makes the node, whose inputs are in the layout, the operator for its role there. `standard`:
   // the type of its output before.
-  virtual void Convert(Graph& graph, Node& node, LayoutRole role,
+  virtual void Convert(Graph& graph, Node& node, const LayoutCandidate& candidate,
                        const ValueType& standard) const = 0;
 
   // Operator, domain, opset and attributes of the nodes that bring a value of this type into the

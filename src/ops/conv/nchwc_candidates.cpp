@@ -5,6 +5,8 @@
 
 #include "base/unary_functions.h"
 #include "ir/graph.h"
+#include "kernels/gemm/gemm.h"
+#include "ops/conv/channel_affine.h"
 #include "ops/conv/nchwc_conv.h"
 #include "ops/framework/attributes.h"
 
@@ -35,6 +37,16 @@ size_t RoundedChannels(size_t channels) {
   return kernels::ChannelBlocks(channels) * kernels::kChannelBlock;
 }
 
+// The share of kMacsPerNs that the product of NCHW has: its weights are not packed, and the pixels
+// of an image may not fill its panels.
+double NchwRate(const Conv2dShape& shape) {
+  constexpr double kUnpacked = 0.93;
+  const size_t pixels = shape.out_height * shape.out_width;
+  const size_t panel = kernels::GemmPanelColumns();
+  const size_t filled = kernels::CeilDiv(pixels, panel) * panel;
+  return kUnpacked * static_cast<double>(pixels) / static_cast<double>(std::max<size_t>(1, filled));
+}
+
 // How much faster the convolution is in the blocked layout.
 double ConvGain(const Conv2dShape& shape, NchwcMethod method) {
   const auto taps = static_cast<double>(shape.kernel_height * shape.kernel_width);
@@ -45,7 +57,7 @@ double ConvGain(const Conv2dShape& shape, NchwcMethod method) {
   const bool is_pointwise = taps == 1 && shape.stride_height == 1 && shape.stride_width == 1;
   const double gathered = is_pointwise ? 0 : pixels * taps * in;
   const bool few_channels = shape.in_channels / shape.groups < kernels::kChannelBlock;
-  const double nchw = gathered * kGatherNs + macs / kMacsPerNs +
+  const double nchw = gathered * kGatherNs + macs / (kMacsPerNs * NchwRate(shape)) +
                       (few_channels && shape.groups > 1 ? macs * kNchwChannelNs : 0);
   double blocked = 0;
   switch (method) {
@@ -158,6 +170,18 @@ bool IsSpatialMean(const Graph& graph, const Node& node) {
   return axes == std::vector<int64_t>{2, 3};
 }
 
+// The input that the node scales and shifts by constants per channel, and does nothing else to.
+std::optional<size_t> AffineInput(const Graph& graph, const Node& node) {
+  for (size_t i = 0; i < std::min<size_t>(2, node.inputs.size()); ++i) {
+    const SymbolicShape* image = ImageShape(graph, node.inputs[i]);
+    const bool has_scalar = node.inputs.size() == 2 && IsScalar(graph, node.inputs[1 - i]);
+    if (image && !has_scalar && AffineOf(graph, node, i, image->rank(), (*image)[1].value())) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node& node) {
   LayoutCandidate candidate = {LayoutRole::kAsItIs, {0}};
   const std::string& op_type = node.op_type;
@@ -176,6 +200,8 @@ std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node&
     if (!IsConcatOfBlocks(graph, node)) return std::nullopt;
     candidate.role = LayoutRole::kConcat;
     for (size_t i = 1; i < node.inputs.size(); ++i) candidate.inputs.push_back(i);
+  } else if (const std::optional<size_t> image = AffineInput(graph, node)) {
+    candidate = {LayoutRole::kChannelAffine, {*image}};
   } else if (IsBinary(op_type)) {
     auto inputs = BinaryInputs(graph, node);
     if (!inputs) return std::nullopt;

@@ -1,5 +1,12 @@
 #include "ops/conv/nchwc_layout.h"
 
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <vector>
+
+#include "base/text.h"
+#include "ops/conv/channel_affine.h"
 #include "ops/conv/layout_regions.h"
 #include "ops/conv/nchwc.h"
 #include "ops/conv/nchwc_candidates.h"
@@ -34,21 +41,26 @@ class NchwcLayout final : public ImageLayout {
     return type;
   }
 
-  void Convert(Graph& graph, Node& node, LayoutRole role,
+  void Convert(Graph& graph, Node& node, const LayoutCandidate& candidate,
                const ValueType& standard) const override {
+    const LayoutRole role = candidate.role;
+    const int64_t channels = (*standard.shape)[1].value();
     if (role == LayoutRole::kAsItIs) return;
     if (role == LayoutRole::kConcat) {
       node.SetAttribute("axis", int64_t{1});
       return;
     }
+    if (role == LayoutRole::kChannelAffine) {
+      MakeDepthwise(graph, node, candidate.inputs[0], channels);
+    }
     node.domain = kNchwcDomain;
     node.opset = 1;
     node.schema = nullptr;
-    if (role == LayoutRole::kConv) {
+    if (role == LayoutRole::kConv || role == LayoutRole::kChannelAffine) {
       node.op_type = "NchwcConv";
       return;
     }
-    node.SetAttribute("channels", (*standard.shape)[1].value());
+    node.SetAttribute("channels", channels);
     if (role == LayoutRole::kMaxPool) {
       node.op_type = "NchwcMaxPool";
     } else if (role == LayoutRole::kAveragePool) {
@@ -60,6 +72,25 @@ class NchwcLayout final : public ImageLayout {
       node.RemoveAttribute("noop_with_empty_axes");
       if (node.has_input(1)) graph.SetInput(node.id, 1, ValueId::kNone);
     }
+  }
+
+  // Makes a scale and shift of each channel a convolution of it with one tap.
+  static void MakeDepthwise(Graph& graph, Node& node, size_t image, int64_t channels) {
+    const ChannelAffine affine = *AffineOf(graph, node, image, 4, channels);
+    const auto add = [&](std::string_view what, Shape shape, const std::vector<double>& values) {
+      const std::vector<float> floats(values.begin(), values.end());
+      const std::string name = Format("{}/{}", graph.value(node.outputs[0]).name, what);
+      return graph.AddInitializer(graph.UnusedName(name),
+                                  Tensor::Of<float>(std::move(shape), std::span(floats)));
+    };
+    const ValueId inputs[] = {node.inputs[image], add("scale", {channels, 1, 1, 1}, affine.scale),
+                              add("shift", {channels}, affine.shift)};
+    for (size_t i = 0; i < std::max(std::size(inputs), node.inputs.size()); ++i) {
+      graph.SetInput(node.id, i, i < std::size(inputs) ? inputs[i] : ValueId::kNone);
+    }
+    node.inputs.resize(std::size(inputs));
+    node.attributes.clear();
+    node.SetAttribute("group", channels);
   }
 
   NodeSpec ReorderInto(const ValueType&) const override { return Reorder("NchwcReorderInput"); }

@@ -192,8 +192,9 @@ class NhwcLayout final : public ImageLayout {
     return type;
   }
 
-  void Convert(Graph&, Node& node, LayoutRole role, const ValueType&) const override {
-    switch (role) {
+  void Convert(Graph&, Node& node, const LayoutCandidate& candidate,
+               const ValueType&) const override {
+    switch (candidate.role) {
       case LayoutRole::kConv:
         node.op_type = "NhwcQLinearConv";
         node.domain = kTenon;
@@ -214,6 +215,7 @@ class NhwcLayout final : public ImageLayout {
         node.SetAttribute("axis", int64_t{kImageRank - 1});
         break;
       case LayoutRole::kAsItIs:
+      case LayoutRole::kChannelAffine:  // there is no such candidate
         break;
     }
     node.schema = FindSchema(node.domain, node.op_type, node.opset);

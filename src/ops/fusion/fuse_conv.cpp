@@ -1,9 +1,9 @@
 // Fuses convolutions with what follows them: normalization, bias, residual, activation.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "ir/graph.h"
+#include "ops/conv/channel_affine.h"
 #include "ops/conv/weights_scale.h"
 #include "ops/fusion/fuse_epilogue.h"
 #include "ops/fusion/fusion.h"
@@ -12,16 +12,6 @@ namespace tenon {
 namespace {
 
 constexpr const char* kMicrosoft = "com.microsoft";
-
-// y = scale x + shift per channel.
-struct ChannelAffine {
-  std::vector<double> scale, shift;
-};
-
-bool IsFloatVector(const Tensor* tensor, int64_t size) {
-  return tensor && tensor->type() == DataType::kFloat && tensor->rank() == 1 &&
-         tensor->size() == size;
-}
 
 const Shape& WeightsShape(const Match& match) {
   return match.graph().StoredConstantOf(match["W"])->shape();
@@ -66,50 +56,17 @@ ValueId FoldIntoConv(Replacement& r, const ChannelAffine& affine) {
 
 // --- BatchNormalization ---
 
-bool IsFoldableNormalization(const Match& match) {
-  const Node& norm = match.node("norm");
-  const bool is_inference =
-      norm.opset >= 7 && norm.GetInt("training_mode", 0) == 0 && norm.GetInt("spatial", 1) == 1;
-  if (!is_inference || !HasFoldableWeights(match)) return false;
-  const int64_t channels = WeightsShape(match)[0];
-  for (const char* name : {"gamma", "beta", "mean", "variance"}) {
-    if (!IsFloatVector(match.constant(name), channels)) return false;
-  }
-  return true;
+std::optional<ChannelAffine> Normalization(const Match& match) {
+  return AffineOfNormalization(match.graph(), match.node("norm"), WeightsShape(match)[0]);
 }
 
-ValueId FoldNormalization(Replacement& r) {
-  const double epsilon = r.node("norm").GetFloat("epsilon", 1e-5F);
-  const auto values = [&](const char* name) { return r.constant(name)->values<float>(); };
-  const auto gamma = values("gamma"), beta = values("beta");
-  const auto mean = values("mean"), variance = values("variance");
-  ChannelAffine affine;
-  for (size_t c = 0; c < gamma.size(); ++c) {
-    const double scale = gamma[c] / std::sqrt(double{variance[c]} + epsilon);
-    affine.scale.push_back(scale);
-    affine.shift.push_back(beta[c] - mean[c] * scale);
-  }
-  return FoldIntoConv(r, affine);
+bool IsFoldableNormalization(const Match& match) {
+  return HasFoldableWeights(match) && Normalization(match).has_value();
 }
+
+ValueId FoldNormalization(Replacement& r) { return FoldIntoConv(r, *Normalization(r)); }
 
 // --- Constants per channel ---
-
-// One number per channel from a constant that broadcasts along the channels alone, e.g. of shape
-// [channels, 1, 1].
-std::optional<std::vector<double>> PerChannel(const Tensor& constant, size_t rank,
-                                              int64_t channels) {
-  if (constant.type() != DataType::kFloat || constant.rank() > rank) return std::nullopt;
-  for (size_t i = 0; i < constant.rank(); ++i) {
-    const bool is_channel_axis = i + rank - constant.rank() == 1;
-    const int64_t size = constant.shape()[i];
-    if (size != 1 && !(is_channel_axis && size == channels)) return std::nullopt;
-  }
-  std::vector<double> values;
-  for (int64_t c = 0; c < channels; ++c) {
-    values.push_back(constant.data<float>()[constant.size() == 1 ? 0 : c]);
-  }
-  return values;
-}
 
 std::optional<std::vector<double>> PerChannelConstant(const Match& match) {
   const Shape& weights = WeightsShape(match);
