@@ -16,10 +16,11 @@ namespace {
 using kernels::Conv2dShape;
 
 // Of a core with AVX2; only ratios matter.
-constexpr double kMacsPerNs = 24;       // products of a convolution, in either layout
-constexpr double kGatherNs = 0.25;      // an element of the matrix that NCHW gathers
-constexpr double kNchwChannelNs = 0.2;  // a product in NCHW with few channels a group
-constexpr double kReorderNs = 0.5;      // an element that changes its layout
+constexpr double kMacsPerNs = 24;         // products of a convolution, in either layout
+constexpr double kGatherNs = 0.25;        // an element of the matrix that NCHW gathers
+constexpr double kNchwChannelNs = 0.2;    // a product in NCHW with few channels a group
+constexpr double kReorderNs = 0.5;        // an element that changes its layout
+constexpr double kTileStartPixels = 1.1;  // what a tile takes before its first pixel, in pixels
 
 // Inputs with up to so many channels are read in place.
 constexpr size_t kMostStemChannels = 8;
@@ -73,9 +74,13 @@ double ConvGain(const Conv2dShape& shape, NchwcMethod method) {
     case NchwcMethod::kStem:
       blocked = macs / out * static_cast<double>(RoundedChannels(shape.out_channels)) / kMacsPerNs;
       break;
-    case NchwcMethod::kDirect:
-      blocked = macs / out * static_cast<double>(RoundedChannels(shape.out_channels)) / kMacsPerNs;
+    case NchwcMethod::kDirect: {
+      // A tile's pixels are neighbours in a row; the fewer there are, the longer it waits for sums.
+      const double row = is_pointwise ? pixels : static_cast<double>(shape.out_width);
+      blocked = macs / out * static_cast<double>(RoundedChannels(shape.out_channels)) *
+                (1 + kTileStartPixels / std::max(1.0, row)) / kMacsPerNs;
       break;
+    }
   }
   return nchw - blocked;
 }
