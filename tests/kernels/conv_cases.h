@@ -32,13 +32,14 @@ inline std::string ConvCaseName(const testing::TestParamInfo<ConvCase>& info) {
 // and weights are rounded to bfloat16 for it.
 struct ConvData {
   explicit ConvData(const ConvCase& c, bool rounds = false)
-      : in(RandomFloats(c.shape.batch * c.shape.in_channels * c.shape.in_height * c.shape.in_width,
+      : in(RandomFloats(c.shape.batch * c.shape.in_channels * c.shape.frames.in *
+                            c.shape.in_height * c.shape.in_width,
                         1)),
         weights(RandomFloats(c.shape.out_channels * (c.shape.in_channels / c.shape.groups) *
-                                 c.shape.kernel_height * c.shape.kernel_width,
+                                 c.shape.frames.taps * c.shape.kernel_height * c.shape.kernel_width,
                              2)),
         bias(RandomFloats(c.shape.out_channels, 3)),
-        pixels(c.shape.out_height * c.shape.out_width),
+        pixels(c.shape.frames.out * c.shape.out_height * c.shape.out_width),
         residual(RandomFloats(c.residual ? c.shape.batch * c.shape.out_channels * pixels : 0, 4)),
         expected(ReferenceConv(c.shape, Rounded(in, rounds), Rounded(weights, rounds))) {
     // Float sums of n products in [-1, 1] err by about sqrt(n) roundings of the largest sum.

@@ -77,31 +77,39 @@ inline std::vector<double> ReferenceConv(const Conv2dShape& s, const std::vector
                                          const std::vector<float>& weights) {
   const size_t group_in = s.in_channels / s.groups;
   const size_t group_out = s.out_channels / s.groups;
+  const size_t taps = s.frames.taps * s.kernel_height * s.kernel_width;
+  const size_t in_pixels = s.frames.in * s.in_height * s.in_width;
+  // Where tap t of output pixel p is in a channel of the input; -1: in the pads.
+  const auto source = [&s](size_t p, size_t t) {
+    const auto at = [](size_t out, size_t stride, size_t tap, size_t dilation, size_t pad) {
+      return static_cast<long>(out * stride + tap * dilation) - static_cast<long>(pad);
+    };
+    const size_t row = p / s.out_width, tap_row = t / s.kernel_width;
+    const long z = at(row / s.out_height, s.frames.stride, tap_row / s.kernel_height,
+                      s.frames.dilation, s.frames.pad);
+    const long y = at(row % s.out_height, s.stride_height, tap_row % s.kernel_height,
+                      s.dilation_height, s.pad_top);
+    const long x =
+        at(p % s.out_width, s.stride_width, t % s.kernel_width, s.dilation_width, s.pad_left);
+    const auto depth = static_cast<long>(s.frames.in), height = static_cast<long>(s.in_height),
+               width = static_cast<long>(s.in_width);
+    if (z < 0 || z >= depth || y < 0 || y >= height || x < 0 || x >= width) return -1L;
+    return (z * height + y) * width + x;
+  };
   std::vector<double> out;
   for (size_t n = 0; n < s.batch; ++n) {
     for (size_t o = 0; o < s.out_channels; ++o) {
-      for (size_t y = 0; y < s.out_height; ++y) {
-        for (size_t x = 0; x < s.out_width; ++x) {
-          double sum = 0;
-          for (size_t i = 0; i < group_in; ++i) {
+      for (size_t p = 0; p < s.frames.out * s.out_height * s.out_width; ++p) {
+        double sum = 0;
+        for (size_t t = 0; t < taps; ++t) {
+          const long from = source(p, t);
+          for (size_t i = 0; from >= 0 && i < group_in; ++i) {
             const size_t channel = n * s.in_channels + o / group_out * group_in + i;
-            for (size_t r = 0; r < s.kernel_height; ++r) {
-              for (size_t c = 0; c < s.kernel_width; ++c) {
-                const long iy = static_cast<long>(y * s.stride_height + r * s.dilation_height) -
-                                static_cast<long>(s.pad_top);
-                const long ix = static_cast<long>(x * s.stride_width + c * s.dilation_width) -
-                                static_cast<long>(s.pad_left);
-                if (iy < 0 || iy >= static_cast<long>(s.in_height)) continue;
-                if (ix < 0 || ix >= static_cast<long>(s.in_width)) continue;
-                sum += static_cast<double>(
-                           in[(channel * s.in_height + static_cast<size_t>(iy)) * s.in_width +
-                              static_cast<size_t>(ix)]) *
-                       weights[((o * group_in + i) * s.kernel_height + r) * s.kernel_width + c];
-              }
-            }
+            sum += static_cast<double>(in[channel * in_pixels + static_cast<size_t>(from)]) *
+                   weights[(o * group_in + i) * taps + t];
           }
-          out.push_back(sum);
         }
+        out.push_back(sum);
       }
     }
   }

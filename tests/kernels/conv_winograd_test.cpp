@@ -73,6 +73,7 @@ void CheckPlanar(const ConvCase& c, const ConvData& data, const std::vector<floa
   ForEveryTarget([&] {
     GuardedBuffer in(data.in);
     GuardedBuffer weights(stored_weights);
+    GuardedBuffer residual(data.residual);
     GuardedBuffer out(data.expected.size());
     const ConvWinogradPlanarArgs args = {c.shape,
                                          tile,
@@ -80,7 +81,7 @@ void CheckPlanar(const ConvCase& c, const ConvData& data, const std::vector<floa
                                          weights.data(),
                                          of_transpose,
                                          out.data(),
-                                         data.Epilogue(c, nullptr)};
+                                         data.Epilogue(c, residual.data())};
     RunSteps(
         ConvWinogradPlanarSteps(c.shape, tile),
         [&](size_t step) { return ConvWinogradPlanarTaskCount(args, step); },
@@ -93,8 +94,7 @@ void CheckPlanar(const ConvCase& c, const ConvData& data, const std::vector<floa
 }
 
 TEST_P(ConvWinogradTest, MatchesReferenceInNchw) {
-  ConvCase c = GetParam();
-  c.residual = false;
+  const ConvCase& c = GetParam();
   const ConvData data(c);
   // The weights of the convolution whose input gradient this is.
   const size_t in = c.shape.in_channels, out = c.shape.out_channels;
@@ -194,6 +194,37 @@ const ConvCase kWinogradCases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvWinogradTest, testing::ValuesIn(kWinogradCases), ConvCaseName);
 
+constexpr Conv2dShape WithFrames(Conv2dShape shape, Conv2dShape::Frames frames) {
+  shape.frames = frames;
+  return shape;
+}
+
+const ConvCase kFramesCases[] = {
+    {"three_taps", WithFrames(Shape(1, 16, 8, 8, 16), {4, 4, 3, 1, 1, 1}), UnaryOp::kRelu, true},
+    {"no_pads", WithFrames(Shape(2, 32, 6, 5, 20), {4, 2, 3, 1, 1, 0})},
+    {"strides", WithFrames(Shape(1, 16, 9, 7, 40), {7, 4, 3, 2, 1, 1}), UnaryOp::kClip},
+    {"dilations", WithFrames(Shape(2, 48, 5, 6, 16), {6, 4, 2, 1, 3, 1}), UnaryOp::kSigmoid, true},
+    {"one_tap", WithFrames(Shape(1, 20, 6, 6, 16), {3, 3, 1, 1, 1, 0}), UnaryOp::kRelu, true},
+    {"part_of_a_block", WithFrames(Shape(1, 9, 7, 7, 37), {3, 5, 3, 1, 1, 2}), UnaryOp::kClip,
+     true},
+    {"one_frame_of_pads", WithFrames(Shape(1, 16, 4, 4, 16), {1, 1, 3, 1, 1, 1})},
+    {"pads_beyond_the_taps", WithFrames(Shape(1, 16, 4, 4, 16), {2, 8, 3, 1, 1, 4})},
+    {"rounds_of_images", WithFrames(Shape(3, 3, 90, 90, 2), {5, 5, 3, 1, 1, 1})},
+};
+class ConvWinogradFramesTest : public testing::TestWithParam<ConvCase> {};
+INSTANTIATE_TEST_SUITE_P(Shapes, ConvWinogradFramesTest, testing::ValuesIn(kFramesCases),
+                         ConvCaseName);
+
+TEST_P(ConvWinogradFramesTest, MatchesReferenceInNchw) {
+  const ConvCase& c = GetParam();
+  ASSERT_TRUE(ConvWinogradSupports(c.shape));
+  const ConvData data(c);
+  const auto channels = static_cast<double>(c.shape.in_channels * c.shape.frames.taps);
+  const double deviation = std::sqrt(channels);
+  CheckPlanar(c, data, data.weights, false, WinogradTile::k2x2, 1e-6 + 4e-6 * deviation);
+  CheckPlanar(c, data, data.weights, false, WinogradTile::k4x4, 1e-6 + 1.6e-5 * deviation);
+}
+
 TEST(ConvWinogradTest, ChoosesTheTileByShape) {
   EXPECT_EQ(ChooseWinogradTile(Shape(1, 64, 56, 56, 64)), WinogradTile::k4x4);
   EXPECT_EQ(ChooseWinogradTile(Shape(1, 256, 14, 14, 256)), WinogradTile::k4x4);
@@ -211,6 +242,11 @@ TEST(ConvWinogradTest, ChoosesTheWayByShapeInNchw) {
   EXPECT_FALSE(WinogradGradientWorthwhile(Shape(1, 64, 8, 8, 64)));
   EXPECT_EQ(ChoosePlanarWinogradTile(Shape(8, 3, 224, 224, 64)), WinogradTile::kNone);
   EXPECT_FALSE(WinogradGradientWorthwhile(Shape(8, 3, 224, 224, 64)));
+  const Conv2dShape video = WithFrames(Shape(1, 64, 56, 56, 64), {8, 8, 3, 1, 1, 1});
+  EXPECT_EQ(ChoosePlanarWinogradTile(video), WinogradTile::k4x4);
+  EXPECT_FALSE(WinogradGradientWorthwhile(video));
+  const Conv2dShape deep = WithFrames(Shape(1, 512, 7, 7, 512), {1, 1, 3, 1, 1, 1});
+  EXPECT_EQ(ChoosePlanarWinogradTile(deep), WinogradTile::kNone);
 }
 
 TEST(ConvWinogradTest, RefusesOtherKernels) {

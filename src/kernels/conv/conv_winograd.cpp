@@ -34,12 +34,15 @@ struct Group {
 // The position of a tile.
 struct TilePosition {
   size_t image;
+  size_t frame;
   size_t y;  // of the first output pixel
   size_t x;
 };
-TilePosition Locate(const WinogradPlan& plan, size_t tile) {
+TilePosition Locate(const Group& group, size_t tile) {
+  const WinogradPlan& plan = group.plan;
   const size_t row = tile / plan.tile_columns;
-  return {row / plan.tile_rows, row % plan.tile_rows * plan.out_side,
+  const size_t frame = row / plan.tile_rows, frames = group.args.shape.frames.out;
+  return {frame / frames, frame % frames, row % plan.tile_rows * plan.out_side,
           tile % plan.tile_columns * plan.out_side};
 }
 
@@ -49,21 +52,30 @@ void TransformInputs(const Group& group) {
   const WinogradPlan& plan = group.plan;
   const size_t row = shape.in_width * kChannelBlock;
   const size_t plane = shape.in_height * row;
+  const Conv2dShape::Frames& frames = shape.frames;
+  const size_t blocks = plan.in_blocks / frames.taps;  // of channels
   const size_t count = group.tiles.size();
   for (size_t t = 0; t < count; ++t) {
-    const TilePosition at = Locate(plan, group.tiles.first + t);
+    const TilePosition at = Locate(group, group.tiles.first + t);
     const ptrdiff_t y = FirstTap(at.y, 1, shape.pad_top);
     const ptrdiff_t x = FirstTap(at.x, 1, shape.pad_left);
     const TapRange rows = ValidTaps(y, 1, W::kSize, shape.in_height);
     const TapRange columns = ValidTaps(x, 1, W::kSize, shape.in_width);
-    const float* in = group.args.in + at.image * plan.in_blocks * plane;
+    const float* in = group.args.in + at.image * blocks * frames.in * plane;
+    const ptrdiff_t first_frame = FirstTap(at.frame, frames.stride, frames.pad);
+    const TapRange taps = ValidTaps(first_frame, frames.dilation, frames.taps, frames.in);
     const ptrdiff_t offset = y * static_cast<ptrdiff_t>(row) + x * ptrdiff_t{kChannelBlock};
-    for (size_t b = 0; b < plan.in_blocks; ++b) {
-      float* out = group.in + (b * count + t) * kChannelBlock;
+    for (size_t i = 0; i < plan.in_blocks; ++i) {
+      const size_t tap = i / blocks;
+      const bool is_inside = tap >= taps.first && tap < taps.last;
+      const ptrdiff_t frame = first_frame + static_cast<ptrdiff_t>(tap * frames.dilation);
+      const size_t from =
+          is_inside ? (i % blocks * frames.in + static_cast<size_t>(frame)) * plane : 0;
+      float* out = group.in + (i * count + t) * kChannelBlock;
       for (size_t lane = 0; lane < kChannelBlock; lane += kBlockLanes) {
-        TransformInput<W>(in + b * plane + offset + static_cast<ptrdiff_t>(lane), row,
-                          {rows.first, rows.last}, {columns.first, columns.last}, out + lane,
-                          plan.in_stride);
+        TransformInput<W>(in + from + offset + static_cast<ptrdiff_t>(lane), row,
+                          {rows.first, is_inside ? rows.last : rows.first},
+                          {columns.first, columns.last}, out + lane, plan.in_stride);
       }
     }
   }
@@ -91,7 +103,8 @@ void Multiply(const Group& group, const float* weights, size_t blocks, const Til
   tile.rows = 1;
   tile.columns = 1;
   tile.depth = kChannelBlock;
-  tile.last_depth = group.args.shape.in_channels - (plan.in_blocks - 1) * kChannelBlock;
+  const size_t blocks_of_tap = plan.in_blocks / group.args.shape.frames.taps;
+  tile.last_depth = group.args.shape.in_channels - (blocks_of_tap - 1) * kChannelBlock;
   tile.weights_plane_stride = kChannelBlock * kChannelBlock;
   tile.weights_block_stride = plan.block_floats;
   tile.out_block_stride = count * kChannelBlock;
@@ -149,8 +162,8 @@ void TransformOutputs(const Group& group, size_t first, size_t blocks, const Til
     const float* bias = lanes.bias + b * kChannelBlock;
     const float* mask = lanes.masks + b * kChannelBlock;
     for (size_t t = 0; t < count; ++t) {
-      const TilePosition at = Locate(plan, group.tiles.first + t);
-      const size_t plane = at.image * plan.out_blocks + first + b;
+      const TilePosition at = Locate(group, group.tiles.first + t);
+      const size_t plane = (at.image * plan.out_blocks + first + b) * shape.frames.out + at.frame;
       const Patch patch = {
           ((plane * shape.out_height + at.y) * shape.out_width + at.x) * kChannelBlock,
           std::min(W::kOut, shape.out_height - at.y), std::min(W::kOut, shape.out_width - at.x)};

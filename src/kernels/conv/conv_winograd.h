@@ -15,7 +15,8 @@
 
 namespace tenon::kernels {
 
-// Supports 3x3 kernels of stride 1, without dilation, in one group; any padding.
+// Supports 3x3 kernels of stride 1, without dilation, in one group; any padding, and any taps over
+// frames.
 bool ConvWinogradSupports(const Conv2dShape& shape);
 
 // The tile that is fastest for the shape, or kNone if the direct convolution is.
@@ -24,13 +25,15 @@ inline bool WinogradWorthwhile(const Conv2dShape& shape) {
   return ChooseWinogradTile(shape) != WinogradTile::kNone;
 }
 
-// Weights OIHW to [O / 16][positions][I / 16][16 i][16 o], in floats. `tile` must not be kNone.
+// Weights OIHW, or OI[taps over frames]HW, to [O / 16][positions][taps][I / 16][16 i][16 o], in
+// floats. `tile` must not be kNone.
 // Packed block by block, in any order and on any threads, as in conv_weights.h.
 size_t PackedWinogradWeightsSize(const Conv2dShape& shape, WinogradTile tile);
 void PackWinogradWeights(const Conv2dShape& shape, WinogradTile tile, const float* weights,
                          size_t block, float* packed);
 
-// Buffers as in ConvBlockedArgs, except the weights.
+// Buffers as in ConvBlockedArgs, except the weights. With several taps over frames, the lanes of
+// `in` past the real channels must be zero.
 struct ConvWinogradArgs {
   Conv2dShape shape;
   WinogradTile tile;

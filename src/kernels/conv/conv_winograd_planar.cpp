@@ -11,11 +11,16 @@ namespace {
 constexpr size_t kTaps = 9;
 constexpr size_t kThreads = 4;  // for which a step is divided, whatever there are
 
-size_t InPixels(const Conv2dShape& shape) { return shape.in_height * shape.in_width; }
-size_t OutPixels(const Conv2dShape& shape) { return shape.out_height * shape.out_width; }
+// Of all frames.
+size_t InPixels(const Conv2dShape& shape) {
+  return shape.frames.in * shape.in_height * shape.in_width;
+}
+size_t OutPixels(const Conv2dShape& shape) {
+  return shape.frames.out * shape.out_height * shape.out_width;
+}
 
-// Packs the weights. Then, for some images at a time: their pixels to NCHW16c, the convolution, and
-// its results to NCHW.
+// Packs the weights. Then, for some images at a time: their pixels to NCHW16c, and a residual to
+// the place of the results; the convolution; and its results to NCHW.
 enum Step : size_t { kToBlocked, kConvolve, kToPlanar, kStepsOfImages };
 
 struct PlanarPlan {
@@ -97,7 +102,7 @@ size_t ConvWinogradPlanarTaskCount(const ConvWinogradPlanarArgs& args, size_t st
   const size_t images = plan.Images(args.shape, step).size();
   switch (plan.Kind(step)) {
     case kToBlocked:
-      return images * plan.in_blocks;
+      return images * (plan.in_blocks + (args.epilogue.residual ? plan.out_blocks : 0));
     case kToPlanar:
       return images * plan.out_blocks;
     default:
@@ -115,27 +120,34 @@ void RunConvWinogradPlanarTask(const ConvWinogradPlanarArgs& args, size_t step, 
     return PackBlock(args, task, weights + task * block_floats, scratch);
   }
   const Range images = plan.Images(shape, step);
+  const size_t out_offset = images.first * shape.out_channels * OutPixels(shape);
   float* const in = weights + plan.weights_floats;
   float* const out = in + plan.round_images * plan.in_image;
   switch (plan.Kind(step)) {
     case kToBlocked: {
       const float* from = args.in + images.first * shape.in_channels * InPixels(shape);
+      const size_t in_tasks = images.size() * plan.in_blocks;
+      if (task >= in_tasks) {
+        return RunReorderToBlockedTask({images.size(), shape.out_channels, OutPixels(shape),
+                                        args.epilogue.residual + out_offset, out},
+                                       task - in_tasks);
+      }
       return RunReorderToBlockedTask({images.size(), shape.in_channels, InPixels(shape), from, in},
                                      task);
     }
     case kToPlanar: {
-      float* to = args.out + images.first * shape.out_channels * OutPixels(shape);
-      return RunReorderToPlanarTask({images.size(), shape.out_channels, OutPixels(shape), out, to},
-                                    task);
+      return RunReorderToPlanarTask(
+          {images.size(), shape.out_channels, OutPixels(shape), out, args.out + out_offset}, task);
     }
     default: {
-      const ConvWinogradArgs winograd = {.shape = WithBatch(shape, images.size()),
-                                         .tile = args.tile,
-                                         .in = in,
-                                         .weights = weights,
-                                         .out = out,
-                                         .epilogue = args.epilogue,
-                                         .threads = kThreads};
+      ConvWinogradArgs winograd = {.shape = WithBatch(shape, images.size()),
+                                   .tile = args.tile,
+                                   .in = in,
+                                   .weights = weights,
+                                   .out = out,
+                                   .epilogue = args.epilogue,
+                                   .threads = kThreads};
+      if (args.epilogue.residual) winograd.epilogue.residual = out;
       return RunConvWinogradTask(winograd, task, scratch);
     }
   }

@@ -1,5 +1,5 @@
 // Convolution with 3x3 kernels of stride 1 by Winograd's minimal filtering (conv_winograd.h), in
-// NCHW and with weights that are packed in each run, as training needs it.
+// NCHW or NC[frames]HW, and with weights that are packed in each run, as training needs it.
 #pragma once
 
 #include "kernels/conv/conv_epilogue.h"
@@ -17,13 +17,14 @@ WinogradTile ChoosePlanarWinogradTile(const Conv2dShape& shape);
 struct ConvWinogradPlanarArgs {
   Conv2dShape shape;
   WinogradTile tile;     // not kNone
-  const float* in;       // [batch][in_channels][in_height][in_width]
-  const float* weights;  // [out_channels][in_channels][3][3], or if `of_transpose` is set
-                         // [in_channels][out_channels][3][3] with the taps in reverse order: those
-                         // of the convolution whose input gradient this is
+  const float* in;       // [batch][in_channels][frames.in][in_height][in_width]
+  const float* weights;  // [out_channels][in_channels][frames.taps][3][3], or if `of_transpose` is
+                         // set, which excludes frames, [in_channels][out_channels][3][3] with the
+                         // taps in reverse order: those of the convolution whose input gradient
+                         // this is
   bool of_transpose = false;
-  float* out;             // [batch][out_channels][out_height][out_width]
-  ConvEpilogue epilogue;  // without a residual
+  float* out;             // [batch][out_channels][frames.out][out_height][out_width]
+  ConvEpilogue epilogue;  // its residual in NCHW, too
 };
 
 ConvSteps ConvWinogradPlanarSteps(const Conv2dShape& shape, WinogradTile tile);

@@ -8,8 +8,8 @@
 namespace tenon::kernels {
 namespace {
 
-// Costs are multiply-adds per pair of channels. Their constants were fitted to an EPYC 9004, 1 to
-// 512 channels at 1x1 to 320x320.
+// Costs are multiply-adds per pair of channels and tap over frames. Their constants were fitted to
+// an EPYC 9004, 1 to 512 channels at 1x1 to 320x320.
 
 // Reading a weight costs as much as using it for this many pixels or tiles.
 constexpr double kWeightCost = 4;
@@ -18,21 +18,24 @@ constexpr double kDistantWeightCost = 7;
 constexpr double kDistantBytes = 24 << 20;
 
 double DirectCost(const Conv2dShape& shape) {
-  const double pixels = static_cast<double>(shape.batch * shape.out_height * shape.out_width);
+  const double pixels =
+      static_cast<double>(shape.batch * shape.frames.out * shape.out_height * shape.out_width);
   return 9 * (pixels + kWeightCost);
 }
 
 double WinogradCost(const Conv2dShape& shape, WinogradTile tile) {
   const size_t side = static_cast<size_t>(tile);
-  const double tiles = static_cast<double>(shape.batch * CeilDiv(shape.out_height, side) *
-                                           CeilDiv(shape.out_width, side));
+  const double tiles =
+      static_cast<double>(shape.batch * shape.frames.out * CeilDiv(shape.out_height, side) *
+                          CeilDiv(shape.out_width, side));
+  const double taps = static_cast<double>(shape.frames.taps);
   const double positions = static_cast<double>((side + 2) * (side + 2));
   const double pairs = static_cast<double>(shape.in_channels * shape.out_channels);
-  const double blocks =
-      static_cast<double>(ChannelBlocks(shape.in_channels) + ChannelBlocks(shape.out_channels));
+  const double blocks = static_cast<double>(ChannelBlocks(shape.in_channels)) +
+                        static_cast<double>(ChannelBlocks(shape.out_channels)) / taps;
   // Transforming a block of one tile: some 8 vector operations and accesses a position.
   const double transforms = 8 * positions * blocks * kChannelBlock / pairs;
-  const double bytes = positions * pairs * sizeof(float);
+  const double bytes = positions * pairs * taps * sizeof(float);
   const double weights = bytes > kDistantBytes ? kDistantWeightCost : kWeightCost;
   return positions * (tiles + weights) + tiles * transforms;
 }
@@ -45,10 +48,14 @@ constexpr double kPackCost = 40;
 constexpr double kGeneralCost = 1.2;
 
 double CopyCost(const Conv2dShape& shape) {
-  const double in = static_cast<double>(shape.batch * shape.in_height * shape.in_width);
-  const double out = static_cast<double>(shape.batch * shape.out_height * shape.out_width);
-  return kCopyCost * (in / static_cast<double>(shape.out_channels) +
-                      out / static_cast<double>(shape.in_channels));
+  const Conv2dShape::Frames& frames = shape.frames;
+  const auto in = static_cast<double>(shape.batch * frames.in * shape.in_height * shape.in_width);
+  const auto out =
+      static_cast<double>(shape.batch * frames.out * shape.out_height * shape.out_width);
+  return kCopyCost *
+         (in / static_cast<double>(shape.out_channels) +
+          out / static_cast<double>(shape.in_channels)) /
+         static_cast<double>(frames.taps);
 }
 
 bool HasEnoughChannels(const Conv2dShape& shape) {
@@ -97,6 +104,7 @@ WinogradTile ChoosePlanarWinogradTile(const Conv2dShape& shape) {
 
 bool WinogradGradientWorthwhile(const Conv2dShape& shape) {
   if (!ConvWinogradSupports(shape) || !HasEnoughChannels(shape)) return false;
+  if (shape.frames != Conv2dShape::Frames()) return false;
   constexpr double kPositions = 36;
   const double cost =
       WinogradCost(shape, WinogradTile::k4x4) + CopyCost(shape) / 2 + kPackCost * kPositions;

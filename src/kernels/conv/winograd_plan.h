@@ -15,11 +15,11 @@ struct WinogradPlan {
   WinogradPlan(const Conv2dShape& shape, WinogradTile tile, bool packed_weights, size_t threads)
       : out_side(static_cast<size_t>(tile)),
         positions((out_side + 2) * (out_side + 2)),
-        in_blocks(ChannelBlocks(shape.in_channels)),
+        in_blocks(shape.frames.taps * ChannelBlocks(shape.in_channels)),
         out_blocks(ChannelBlocks(shape.out_channels)),
         tile_rows(CeilDiv(shape.out_height, out_side)),
         tile_columns(CeilDiv(shape.out_width, out_side)),
-        tiles(shape.batch * tile_rows * tile_columns) {
+        tiles(shape.batch * shape.frames.out * tile_rows * tile_columns) {
     // Weights that are not packed are packed once for all tiles.
     groups = packed_weights ? CeilDiv(tiles, MostTiles()) : std::min<size_t>(tiles, 1);
     out_parts = 1;
@@ -68,11 +68,11 @@ struct WinogradPlan {
 
   size_t out_side;   // of a tile
   size_t positions;  // products per tile and pair of channels
-  size_t in_blocks;
+  size_t in_blocks;  // of all taps over frames, [taps][blocks of channels]
   size_t out_blocks;
   size_t tile_rows;
   size_t tile_columns;
-  size_t tiles;        // of all images
+  size_t tiles;        // of all images and frames
   size_t groups;       // of tiles
   size_t out_parts;    // of output blocks
   size_t group_tiles;  // at most

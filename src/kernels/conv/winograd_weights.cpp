@@ -98,22 +98,27 @@ HWY_INLINE void TransformFilters(const float* g, size_t stride, float* out) {
 template <size_t kSide>
 void PackBlock(const Conv2dShape& shape, const float* weights, size_t block, float* packed) {
   constexpr size_t kTaps = 9, kFilters = 7;  // at a time, so that they stay in L1
-  const size_t stride = ChannelBlocks(shape.in_channels) * kChannelBlock * kChannelBlock;
-  const size_t depth = shape.in_channels * kTaps;
+  const size_t frames = shape.frames.taps;
+  const size_t padded = ChannelBlocks(shape.in_channels) * kChannelBlock;  // channels of a frame
+  const size_t stride = frames * padded * kChannelBlock;
+  const size_t filters = shape.in_channels * frames;
+  const size_t depth = filters * kTaps;
   const size_t rows = std::min(kChannelBlock, shape.out_channels - block * kChannelBlock);
   const float* from = weights + block * kChannelBlock * depth;
   if (shape.in_channels % kChannelBlock != 0) std::fill_n(packed, kSide * kSide * stride, 0.0f);
   float tile[kFilters * kTaps][kChannelBlock] = {};
-  for (size_t first = 0; first < shape.in_channels; first += kFilters) {
-    const size_t count = std::min(kFilters, shape.in_channels - first);
+  for (size_t first = 0; first < filters; first += kFilters) {
+    const size_t count = std::min(kFilters, filters - first);
     TransposeTiles(
         {rows, count * kTaps, static_cast<ptrdiff_t>(depth * sizeof(float)), sizeof(tile[0])},
         sizeof(float), reinterpret_cast<const uint8_t*>(from + first * kTaps),
         reinterpret_cast<uint8_t*>(tile));
     for (size_t i = 0; i < count; ++i) {
+      const size_t filter = first + i;
+      const size_t row = filter % frames * padded + filter / frames;
       for (size_t lane = 0; lane < kChannelBlock; lane += kLanes) {
         TransformFilters<kSide>(tile[i * kTaps] + lane, stride,
-                                packed + (first + i) * kChannelBlock + lane);
+                                packed + row * kChannelBlock + lane);
       }
     }
   }
@@ -129,8 +134,8 @@ const PackWinogradFunction kPackWinograd4 = &PackBlock<6>;
 #if HWY_ONCE
 size_t PackedWinogradWeightsSize(const Conv2dShape& shape, WinogradTile tile) {
   const size_t side = static_cast<size_t>(tile) + 2;
-  return ChannelBlocks(shape.out_channels) * ChannelBlocks(shape.in_channels) * side * side *
-         kChannelBlock * kChannelBlock;
+  return ChannelBlocks(shape.out_channels) * shape.frames.taps * ChannelBlocks(shape.in_channels) *
+         side * side * kChannelBlock * kChannelBlock;
 }
 
 void PackWinogradWeights(const Conv2dShape& shape, WinogradTile tile, const float* weights,

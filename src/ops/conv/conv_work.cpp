@@ -7,13 +7,13 @@ namespace tenon {
 namespace {
 
 using kernels::Conv2dShape;
+using kernels::ConvDim;
 using kernels::ConvGeneralShape;
 using kernels::WinogradTile;
 
-// Nothing for three spatial dimensions. One is a row of height 1.
-std::optional<Conv2dShape> Shape2d(const ConvGeneralShape& shape) {
+// Of three dimensions, the first one are the frames. A single one is a row of height 1.
+Conv2dShape ShapeOfFrames(const ConvGeneralShape& shape) {
   const auto& [depth, height, width] = shape.dims;
-  if (depth.in != 1 || depth.out != 1 || depth.kernel != 1) return std::nullopt;
   return Conv2dShape{.batch = shape.batch,
                      .in_channels = shape.in_channels,
                      .in_height = height.in,
@@ -29,12 +29,26 @@ std::optional<Conv2dShape> Shape2d(const ConvGeneralShape& shape) {
                      .dilation_height = height.dilation,
                      .dilation_width = width.dilation,
                      .pad_top = height.pad_begin,
-                     .pad_left = width.pad_begin};
+                     .pad_left = width.pad_begin,
+                     .frames = {.in = depth.in,
+                                .out = depth.out,
+                                .taps = depth.kernel,
+                                .stride = depth.stride,
+                                .dilation = depth.dilation,
+                                .pad = depth.pad_begin}};
+}
+
+// Nothing for three dimensions.
+std::optional<Conv2dShape> Shape2d(const ConvGeneralShape& shape) {
+  const ConvDim& depth = shape.dims[0];
+  if (depth.in != 1 || depth.out != 1 || depth.kernel != 1) return std::nullopt;
+  Conv2dShape flat = ShapeOfFrames(shape);
+  flat.frames = {};
+  return flat;
 }
 
 std::optional<kernels::ConvWinogradPlanarArgs> PlanarArgs(const kernels::ConvGeneralArgs& args,
                                                           const Conv2dShape& shape) {
-  if (args.epilogue.residual != nullptr) return std::nullopt;
   const WinogradTile tile = kernels::ChoosePlanarWinogradTile(shape);
   if (tile == WinogradTile::kNone) return std::nullopt;
   return kernels::ConvWinogradPlanarArgs{shape, tile,     args.in,      args.weights,
@@ -59,9 +73,7 @@ using kernels::ConvWinogradPlanarArgs;
 using kernels::WinogradGradientArgs;
 
 ConvWork ConvWork::OfConv(const kernels::ConvGeneralArgs& args) {
-  if (const std::optional<Conv2dShape> shape = Shape2d(args.shape)) {
-    if (const auto planar = PlanarArgs(args, *shape)) return ConvWork(*planar);
-  }
+  if (const auto planar = PlanarArgs(args, ShapeOfFrames(args.shape))) return ConvWork(*planar);
   return ConvWork(General{args});
 }
 
