@@ -64,10 +64,14 @@ struct TapRange {
   size_t last;
 };
 constexpr TapRange ValidTaps(ptrdiff_t start, size_t dilation, size_t taps, size_t size) {
-  const ptrdiff_t step = static_cast<ptrdiff_t>(dilation);
-  const ptrdiff_t end = static_cast<ptrdiff_t>(size) - start;  // taps stop before this offset
-  size_t first = start < 0 ? static_cast<size_t>((-start + step - 1) / step) : 0;
-  size_t last = end > 0 ? static_cast<size_t>((end + step - 1) / step) : 0;
+  // Divisions take longer than all else here.
+  const auto taps_before = [dilation](ptrdiff_t offset) {
+    if (offset <= 0) return size_t{0};
+    return dilation == 1 ? static_cast<size_t>(offset)
+                         : CeilDiv(static_cast<size_t>(offset), dilation);
+  };
+  size_t first = taps_before(-start);
+  size_t last = taps_before(static_cast<ptrdiff_t>(size) - start);
   if (last > taps) last = taps;
   if (first > last) first = last;
   return {first, last};

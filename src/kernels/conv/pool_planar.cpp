@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "kernels/conv/conv_shape.h"
@@ -359,9 +360,99 @@ void RunRow(const PoolPlanarArgs& args, const RowTaps& taps, size_t plane, size_
   }
 }
 
+// The most columns of a padded row, and of outputs.
+constexpr size_t kMostPadded = 1024;
+
+bool CanPadRows(const PoolDim& width) {
+  const bool is_easy = width.stride == 1 || (width.stride == 2 && hn::Lanes(D()) > 1);
+  const bool is_small =
+      std::max({width.in, width.out, width.kernel, width.dilation, width.pad_begin}) <= kMostPadded;
+  return is_easy && is_small && width.out > 1 && width.pad_begin + width.in <= kMostPadded &&
+         (width.out - 1) * width.stride + (width.kernel - 1) * width.dilation < kMostPadded;
+}
+
+// Rows of outputs by vectors: first the rows of a window, into one that has the reduction's initial
+// value in the place of pads; then, along that one, the columns. The order is that of ReduceRow.
+template <class Reduce>
+class PaddedPool {
+ public:
+  explicit PaddedPool(const PoolPlanarArgs& args) : args_(args) {
+    std::fill(std::begin(row_), std::end(row_), Reduce::kInitial);
+    for (size_t x = 0; is_average_ && x < width_.out; ++x) {
+      counts_[x] = static_cast<float>(CountedTaps(width_, x, pads_));
+    }
+  }
+
+  void Run(const Range& planes) {
+    float* out = args_.out + planes.first * depth_.out * height_.out * width_.out;
+    for (size_t plane = planes.first; plane < planes.last; ++plane) {
+      const float* in = args_.in + plane * depth_.in * height_.in * width_.in;
+      for (size_t z = 0; z < depth_.out; ++z) {
+        for (size_t y = 0; y < height_.out; ++y, out += width_.out) {
+          ReduceRows(in, z, y);
+          ReduceColumns(CountedTaps(depth_, z, pads_) * CountedTaps(height_, y, pads_), out);
+        }
+      }
+    }
+  }
+
+ private:
+  void ReduceRows(const float* in, size_t z, size_t y) {
+    const D d;
+    const size_t lanes = hn::Lanes(d);
+    const TapRange depths = TapsInside(depth_, z), heights = TapsInside(height_, y);
+    for (size_t x = 0; x < width_.in; x += lanes) {
+      const size_t n = width_.in - x;
+      V sum = hn::Set(d, Reduce::kInitial);
+      for (size_t k = depths.first; k < depths.last; ++k) {
+        for (size_t h = heights.first; h < heights.last; ++h) {
+          const size_t row = InputOf(depth_, z, k) * height_.in + InputOf(height_, y, h);
+          const float* from = in + row * width_.in + x;
+          sum = reduce_(
+              sum, n >= lanes ? hn::LoadU(d, from) : LoadPartial(d, from, n, Reduce::kInitial));
+        }
+      }
+      hn::StoreU(sum, d, row_ + width_.pad_begin + x);
+    }
+  }
+
+  // `rows`: that an average counts.
+  void ReduceColumns(size_t rows, float* out) const {
+    const D d;
+    const size_t lanes = hn::Lanes(d);
+    const V row_count = hn::Set(d, static_cast<float>(rows));
+    for (size_t x = 0; x < width_.out; x += lanes) {
+      V sum = hn::Set(d, Reduce::kInitial);
+      for (size_t w = 0; w < width_.kernel; ++w) {
+        const float* from = row_ + x * width_.stride + w * width_.dilation;
+        V values = hn::LoadU(d, from);
+        if (width_.stride == 2) values = hn::ConcatEven(d, hn::LoadU(d, from + lanes), values);
+        sum = reduce_(sum, values);
+      }
+      if (is_average_) sum = hn::Div(sum, hn::Mul(row_count, hn::LoadU(d, counts_ + x)));
+      StoreUpTo(sum, d, out + x, width_.out - x);
+    }
+  }
+
+  static constexpr size_t kMostLanes = hn::MaxLanes(D());
+
+  const PoolPlanarArgs& args_;
+  const PoolDim depth_ = args_.dims[0], height_ = args_.dims[1], width_ = args_.dims[2];
+  const bool is_average_ = args_.kind != PlanarPoolKind::kMax;
+  const bool pads_ = args_.kind == PlanarPoolKind::kAverageIncludingPads;
+  const Reduce reduce_ = {};
+  float row_[kMostPadded + 3 * kMostLanes];
+  float counts_[kMostPadded + kMostLanes] = {};  // elements of a row of each window
+};
+
 void RunTask(const PoolPlanarArgs& args, size_t task) {
   const size_t planes = PlanesPerTask(args);
   const size_t last = std::min(args.planes, (task + 1) * planes);
+  if (args.kind != PlanarPoolKind::kLp && !args.indices && CanPadRows(args.dims[2])) {
+    const Range range = {task * planes, last};
+    if (args.kind == PlanarPoolKind::kMax) return PaddedPool<MaxOf>(args).Run(range);
+    return PaddedPool<SumOf>(args).Run(range);
+  }
   const RowTaps taps(args.dims[2]);
   for (size_t plane = task * planes; plane < last; ++plane) {
     for (size_t z = 0; z < args.dims[0].out; ++z) {
