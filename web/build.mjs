@@ -81,6 +81,17 @@ function withSiblings(text, prefix) {
   );
 }
 
+// A part that is loaded on request is such a bundle, too. A script names it by its address: the base of
+// a script of another origin is unknown.
+function withParts(text, prefix, isScript) {
+  return text.replaceAll(/import\('\.\/([^']*)\.js'\)/g, (_, name) => {
+    const file = `'./${prefix}.${name}.min.mjs'`;
+    return isScript
+      ? `import(/* webpackIgnore: true */ /* @vite-ignore */ new URL(${file}, import.meta.url).href)`
+      : `import(${file})`;
+  });
+}
+
 // `isNode` of host.ts as a global name, which esbuild replaces by its value.
 function withGlobalIsNode(text) {
   return text
@@ -108,10 +119,11 @@ const withoutNode = {
 };
 
 // Bundles for browsers are in no Node.js, even where a page has its globals.
-const FOR_BROWSERS = {
-  plugins: [adapt('ort', withGlobalIsNode), withoutNode],
-  define: {isNode: 'false'},
-};
+const forBrowsers = (isScript) => ({
+  plugins: [adapt('ort', (text) => withGlobalIsNode(withParts(text, 'ort', isScript))), withoutNode],
+  external: ['./ort.*.min.mjs'],
+  define: {isNode: 'false', ...(isScript && {'import.meta.url': 'scriptUrl'})},
+});
 
 const banner = `/* ${manifest.name} ${manifest.version}, MIT License */`;
 
@@ -133,12 +145,11 @@ const FILE_URL = "const scriptUrl = require('node:url').pathToFileURL(__filename
 // The kinds of bundles: for browsers as modules and as scripts, which CommonJS can load too, and
 // for Node.js.
 const KINDS = {
-  '.mjs': {...FOR_BROWSERS, format: 'esm', banner: {js: banner}},
+  '.mjs': {...forBrowsers(false), format: 'esm', banner: {js: banner}},
   '.js': {
-    ...FOR_BROWSERS,
+    ...forBrowsers(true),
     format: 'iife',
     globalName: 'ort',
-    define: {...FOR_BROWSERS.define, 'import.meta.url': 'scriptUrl'},
     banner: {js: `${banner}\n"use strict";var ort=(()=>{${SCRIPT_URL}`},
     footer: {
       js: 'return ort})();if(typeof module==="object"&&typeof exports==="object")module.exports=ort;',
@@ -185,6 +196,7 @@ async function packageWeb(to) {
     bundles.push(bundle(`src/${worker}.ts`, file(`ort.${worker}.min.mjs`), '.mjs', true));
     bundles.push(bundle(`src/${worker}.ts`, file(`ort.node.${worker}.min.mjs`), '.node.mjs', true));
   }
+  bundles.push(bundle('src/proxy-client.ts', file('ort.proxy-client.min.mjs'), '.mjs', true));
   for (const kind of ['.mjs', '.js']) {
     bundles.push(bundle('src/index.ts', file(`ort.node.min${kind}`), `.node${kind}`, true));
     const reference = file(`webnn-reference${kind.replace('.js', '.cjs')}`);
