@@ -81,8 +81,8 @@ function withSiblings(text, prefix) {
   );
 }
 
-// A part that is loaded on request is such a bundle, too. A script names it by its address: the base of
-// a script of another origin is unknown.
+// A part that is loaded on request is such a bundle, too. A script names it by its address: the base
+// of a script of another origin is unknown.
 function withParts(text, prefix, isScript) {
   return text.replaceAll(/import\('\.\/([^']*)\.js'\)/g, (_, name) => {
     const file = `'./${prefix}.${name}.min.mjs'`;

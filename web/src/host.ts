@@ -4,8 +4,8 @@ export const isNode =
   typeof (globalThis as {process?: {versions?: {node?: string}}}).process?.versions?.node ===
   'string';
 
-// Whether a source is a file of Node. Behind `isNode &&` only: bundles for browsers then have no code
-// for files.
+// Whether a source is a file of Node. Behind `isNode &&` only: bundles for browsers then have no
+// code for files.
 export function isFile(source: string | URL): boolean {
   return !/^(https?|blob|data):/.test(String(source));
 }

@@ -1,6 +1,6 @@
-// The page's side of env.wasm.proxy: sessions in a worker, which is started for the first of them, and
-// again after it has ended. It is a bundle of its own, loaded when it is asked for, so what exists once
-// in the package comes from the entry that loaded it.
+// The page's side of env.wasm.proxy: sessions in a worker, which is started for the first of them,
+// and again after it has ended. It is a bundle of its own, loaded when it is asked for, so what
+// exists once in the package comes from the entry that loaded it.
 import type {ProviderUnavailable} from '../common/backend.js';
 import type {
   Backend,

@@ -1,5 +1,5 @@
-// Sessions in a worker of their own, for env.wasm.proxy. What starts and asks the worker is loaded with
-// the first of them.
+// Sessions in a worker of their own, for env.wasm.proxy. What starts and asks the worker is loaded
+// with the first of them.
 import {type Backend, ProviderUnavailable} from '../common/backend.js';
 import {env, Tensor} from '../common/index.js';
 import {checkFlags} from './flags.js';
