@@ -47,11 +47,16 @@ const FEATURES = [
   'simd', 'relaxed-simd', 'threads', 'bulk-memory', 'mutable-globals', 'exception-handling',
   'sign-ext', 'nontrapping-float-to-int', 'multivalue', 'reference-types',
 ];
+const SIMPLIFY = [
+  'precompute', 'optimize-instructions', 'remove-unused-brs', 'merge-blocks', 'rse', 'vacuum',
+];
 // What the linker lacks: functions with the same code, as templates have for types of one size, become
-// one; and fewer local variables. Instructions stay as the compiler chose them.
+// one; parameters that always have one value become constants; and less code between the instructions
+// of loops, which stay. (local-cse and merge-similar-functions would make loops slower.)
 const PASSES = [
-  'duplicate-function-elimination', 'simplify-locals-nostructure', 'coalesce-locals',
-  'reorder-locals', 'vacuum', 'duplicate-function-elimination', 'remove-unused-module-elements',
+  'duplicate-function-elimination', 'dce', ...SIMPLIFY, 'simplify-locals-nostructure',
+  'coalesce-locals', 'reorder-locals', 'vacuum', 'duplicate-function-elimination', 'dae-optimizing',
+  ...SIMPLIFY, 'duplicate-function-elimination', 'remove-unused-module-elements',
   'reorder-functions',
 ];
 
