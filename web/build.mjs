@@ -47,11 +47,16 @@ const FEATURES = [
   'simd', 'relaxed-simd', 'threads', 'bulk-memory', 'mutable-globals', 'exception-handling',
   'sign-ext', 'nontrapping-float-to-int', 'multivalue', 'reference-types',
 ];
+const SIMPLIFY = [
+  'precompute', 'optimize-instructions', 'remove-unused-brs', 'merge-blocks', 'rse', 'vacuum',
+];
 // What the linker lacks: functions with the same code, as templates have for types of one size, become
-// one; and fewer local variables. Instructions stay as the compiler chose them.
+// one; parameters that always have one value become constants; and less code between the instructions
+// of loops, which stay. (local-cse and merge-similar-functions would make loops slower.)
 const PASSES = [
-  'duplicate-function-elimination', 'simplify-locals-nostructure', 'coalesce-locals',
-  'reorder-locals', 'vacuum', 'duplicate-function-elimination', 'remove-unused-module-elements',
+  'duplicate-function-elimination', 'dce', ...SIMPLIFY, 'simplify-locals-nostructure',
+  'coalesce-locals', 'reorder-locals', 'vacuum', 'duplicate-function-elimination', 'dae-optimizing',
+  ...SIMPLIFY, 'duplicate-function-elimination', 'remove-unused-module-elements',
   'reorder-functions',
 ];
 
@@ -81,6 +86,17 @@ function withSiblings(text, prefix) {
   );
 }
 
+// A part that is loaded on request is such a bundle, too. A script names it by its address: the base
+// of a script of another origin is unknown.
+function withParts(text, prefix, isScript) {
+  return text.replaceAll(/import\('\.\/([^']*)\.js'\)/g, (_, name) => {
+    const file = `'./${prefix}.${name}.min.mjs'`;
+    return isScript
+      ? `import(/* webpackIgnore: true */ /* @vite-ignore */ new URL(${file}, import.meta.url).href)`
+      : `import(${file})`;
+  });
+}
+
 // `isNode` of host.ts as a global name, which esbuild replaces by its value.
 function withGlobalIsNode(text) {
   return text
@@ -108,10 +124,11 @@ const withoutNode = {
 };
 
 // Bundles for browsers are in no Node.js, even where a page has its globals.
-const FOR_BROWSERS = {
-  plugins: [adapt('ort', withGlobalIsNode), withoutNode],
-  define: {isNode: 'false'},
-};
+const forBrowsers = (isScript) => ({
+  plugins: [adapt('ort', (text) => withGlobalIsNode(withParts(text, 'ort', isScript))), withoutNode],
+  external: ['./ort.*.min.mjs'],
+  define: {isNode: 'false', ...(isScript && {'import.meta.url': 'scriptUrl'})},
+});
 
 const banner = `/* ${manifest.name} ${manifest.version}, MIT License */`;
 
@@ -133,12 +150,11 @@ const FILE_URL = "const scriptUrl = require('node:url').pathToFileURL(__filename
 // The kinds of bundles: for browsers as modules and as scripts, which CommonJS can load too, and
 // for Node.js.
 const KINDS = {
-  '.mjs': {...FOR_BROWSERS, format: 'esm', banner: {js: banner}},
+  '.mjs': {...forBrowsers(false), format: 'esm', banner: {js: banner}},
   '.js': {
-    ...FOR_BROWSERS,
+    ...forBrowsers(true),
     format: 'iife',
     globalName: 'ort',
-    define: {...FOR_BROWSERS.define, 'import.meta.url': 'scriptUrl'},
     banner: {js: `${banner}\n"use strict";var ort=(()=>{${SCRIPT_URL}`},
     footer: {
       js: 'return ort})();if(typeof module==="object"&&typeof exports==="object")module.exports=ort;',
@@ -185,6 +201,7 @@ async function packageWeb(to) {
     bundles.push(bundle(`src/${worker}.ts`, file(`ort.${worker}.min.mjs`), '.mjs', true));
     bundles.push(bundle(`src/${worker}.ts`, file(`ort.node.${worker}.min.mjs`), '.node.mjs', true));
   }
+  bundles.push(bundle('src/proxy-client.ts', file('ort.proxy-client.min.mjs'), '.mjs', true));
   for (const kind of ['.mjs', '.js']) {
     bundles.push(bundle('src/index.ts', file(`ort.node.min${kind}`), `.node${kind}`, true));
     const reference = file(`webnn-reference${kind.replace('.js', '.cjs')}`);

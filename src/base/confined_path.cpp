@@ -10,9 +10,11 @@
 #include <memory>
 #include <optional>
 
-#if defined(__linux__) && __has_include(<linux/openat2.h>)
+#if defined(__linux__)
+#if __has_include(<linux/openat2.h>)
 #include <linux/openat2.h>
 #include <sys/syscall.h>
+#endif
 #endif
 
 namespace tenon {

@@ -15,4 +15,7 @@ void RunHostedWorker(uint32_t index);
 
 void StopHostedWorkers();
 
+// Whether the calling thread is such a worker.
+bool IsHostedWorker();
+
 }  // namespace tenon

@@ -24,6 +24,8 @@ void WaitOnHost(const std::atomic<uint32_t>& word, uint32_t expected) {
   __builtin_wasm_memory_atomic_wait32(address, static_cast<int>(expected), kNanoseconds);
 }
 
+bool IsHostedWorker() { return is_worker; }
+
 }  // namespace tenon
 
 #define TENON_HOST_EXPORT(name) extern "C" __attribute__((export_name(#name)))

@@ -1,6 +1,5 @@
 #include "base/json_writer.h"
 
-#include <charconv>
 #include <cmath>
 
 #include "base/text.h"
@@ -24,9 +23,7 @@ void JsonWriter::Text(std::string_view value) {
 
 void JsonWriter::Number(double value) {
   if (!std::isfinite(value)) return Null();
-  char digits[32];
-  const std::to_chars_result end = std::to_chars(digits, digits + sizeof(digits), value);
-  Literal({digits, end.ptr});
+  Literal(Format("{}", value));  // std::to_chars would bring tables of 100 KB into a page's module
 }
 
 void JsonWriter::Open(char bracket) {

@@ -30,6 +30,7 @@ bool LoopSlot::TryAcquire() {
 }
 
 void LoopSlot::Open(const Loop& loop, uint32_t chunks) {
+  if (loop.stats != nullptr) loop.stats->ExpectHelpers(loop.threads - 1);
   const auto closed = [this] { return uint64_t{generation_} << 32 | kClosed; };
   const uint32_t parts_before = division_.load(std::memory_order_relaxed).parts;
   for (uint32_t i = 0; i < parts_before; ++i) {

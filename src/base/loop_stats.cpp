@@ -22,6 +22,11 @@ void LoopStats::AddBlockSize(size_t size) {
   (void)HasMemoryFor([&] { sizes.push_back(size); });
 }
 
+void LoopStats::ExpectHelpers(size_t workers) {
+  std::vector<Helper>& helpers = record_.helpers;
+  (void)HasMemoryFor([&] { helpers.reserve(helpers.size() + workers); });
+}
+
 void LoopStats::AddHelp(uint32_t blocks) {
   const int64_t thread = ThreadId();
   const int core = CurrentCpu();
@@ -30,7 +35,8 @@ void LoopStats::AddHelp(uint32_t blocks) {
   auto helper = std::find_if(helpers.begin(), helpers.end(),
                              [&](const Helper& known) { return known.thread == thread; });
   if (helper == helpers.end()) {
-    if (!HasMemoryFor([&] { helper = helpers.insert(helper, {.thread = thread}); })) return;
+    if (helpers.size() == helpers.capacity()) return;  // there was no memory for it
+    helper = helpers.insert(helper, {.thread = thread});
   }
   helper->core = core;
   helper->blocks += blocks;

@@ -50,6 +50,9 @@ class LoopStats {
   void AddTime(std::chrono::nanoseconds Times::*part, std::chrono::nanoseconds time) {
     record_.times.*part += time;
   }
+  // Called by that thread before a loop with which up to `workers` others may help: they allocate
+  // nothing.
+  void ExpectHelpers(size_t workers);
   // Called by a worker, from any thread, before the loop that it helped with ends.
   void AddHelp(uint32_t blocks);
 

@@ -4,6 +4,8 @@ import {fileURLToPath, pathToFileURL} from 'node:url';
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 export const PACKAGE = process.env.TENON_WEB_PACKAGE ?? path.join(ROOT, 'build/web/package');
+// The module that checks what workers do; not a part of the package.
+export const CHECKED = path.join(ROOT, 'build/wasm/web/tenon.checked.wasm');
 export const DIGITS = path.join(ROOT, 'examples/digits/digits.onnx');
 
 // The package, or a module of it.

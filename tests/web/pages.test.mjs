@@ -23,6 +23,11 @@ const USE = `
   outcome.sum = probabilities.data.reduce((sum, value) => sum + value, 0);
   outcome.default = ort.default.env === ort.env;`;
 
+// The names of the page's own scripts that are for env.wasm.proxy.
+const SCRIPTS = `
+  outcome.scripts = performance.getEntriesByType('resource')
+    .map(({name}) => name.split('/').pop()).filter((name) => name.includes('proxy'));`;
+
 function checkUse({sum, default: isSame}) {
   assert.ok(Math.abs(sum - 1) < 1e-5, `${sum}`);
   assert.ok(isSame);
@@ -31,8 +36,10 @@ function checkUse({sum, default: isSame}) {
 for (const name of ['ort.min.js', 'ort.wasm.min.js', 'ort.webgpu.min.js', 'ort.js']) {
   // WB-3
   test(`${name}: a script tag defines the global ort`, options, async () => {
-    const text = page(USE, `<script src="/dist/${name}"></script>`);
-    checkUse((await show({'/page.html': text, '/digits.onnx': digits})).result);
+    const text = page(USE + SCRIPTS, `<script src="/dist/${name}"></script>`);
+    const {result} = await show({'/page.html': text, '/digits.onnx': digits});
+    checkUse(result);
+    assert.deepEqual(result.scripts, []); // what is not asked for is not loaded
   });
 }
 
@@ -88,8 +95,7 @@ const PROXY = `
   outcome.same = first.probabilities.data.every((x, i) => x === second.probabilities.data[i]);
   outcome.kept = image.data.length;
   outcome.refused = await pending.run({image}, {probabilities}).catch(({message}) => message);
-  outcome.scripts = performance.getEntriesByType('resource')
-    .map(({name}) => name.split('/').pop()).filter((name) => name.includes('proxy'));
+  ${SCRIPTS}
   outcome.wasm = performance.getEntriesByType('resource')
     .filter(({name}) => name.endsWith('.wasm')).length;`;
 
@@ -98,6 +104,7 @@ function checkProxy(result) {
   assert.ok(result.same);
   assert.equal(result.kept, 64);
   assert.match(result.refused, /env\.wasm\.proxy/);
+  assert.ok(result.scripts.includes('ort.proxy-client.min.mjs'), result.scripts.join());
   assert.equal(result.wasm, 0); // the page itself has loaded no module
 }
 
@@ -146,18 +153,52 @@ test('works from another origin, also in a worker', options, async () => {
   }
 });
 
-// WB-44, WB-106
-test('says which worker could not be loaded', options, async () => {
-  const text = page(`
-    const ort = await import('/app/ort.min.mjs');
-    ort.env.wasm.proxy = true;
-    outcome.reason = await ort.InferenceSession.create('/digits.onnx').catch((e) => e.message);`);
-  const {result} = await show({
-    '/page.html': text,
-    '/app/ort.min.mjs': readFileSync(path.join(PACKAGE, 'dist/ort.min.mjs')),
-  });
-  assert.match(result.reason, /the worker of env\.wasm\.proxy ended: .*ort\.proxy-worker\.min\.mjs/);
+// WB-44: such a script may not know its base, but the address of its tag.
+test('a script tag of another origin starts the worker, too', options, async () => {
+  const other = await serve({});
+  try {
+    const text = page(PROXY, `<script src="${other.address}/dist/ort.min.js"></script>`);
+    checkProxy((await show({'/page.html': text, '/digits.onnx': digits})).result);
+  } finally {
+    other.server.close();
+  }
 });
+
+// WB-44: what is loaded on request needs no other permission than the entry.
+for (const [name, load, head] of [
+  ['a module', "const ort = await import('/dist/ort.min.mjs');", ''],
+  ['a script', '', '<script src="/dist/ort.min.js"></script>'],
+]) {
+  test(`${name}: the worker starts under a policy of nonces`, options, async () => {
+    const text = page(`${load} ${PROXY}`, head).replaceAll('<script', '<script nonce="once"');
+    const policy = "script-src 'nonce-once' 'wasm-unsafe-eval'; worker-src 'self'";
+    const headers = {'content-security-policy': policy};
+    const {result} = await show({'/page.html': text, '/digits.onnx': digits}, headers);
+    checkProxy(result);
+  });
+}
+
+// WB-44, WB-106
+for (const [missing, reason] of [
+  ['proxy-worker', /the worker of env\.wasm\.proxy ended: .*ort\.proxy-worker\.min\.mjs/],
+  ['proxy-client', /no execution provider works: 'cpu': .*ort\.proxy-client\.min\.mjs/],
+]) {
+  test(`says that ort.${missing}.min.mjs could not be loaded`, options, async () => {
+    const text = page(`
+      const ort = await import('/app/ort.min.mjs');
+      ort.env.wasm.proxy = true;
+      outcome.reason = await ort.InferenceSession.create('/digits.onnx').catch((e) => e.message);`);
+    const names = ['ort.min.mjs', 'ort.proxy-client.min.mjs', 'ort.proxy-worker.min.mjs'];
+    const files = names.filter((name) => !name.includes(missing));
+    const {result} = await show({
+      '/page.html': text,
+      ...Object.fromEntries(
+        files.map((name) => [`/app/${name}`, readFileSync(path.join(PACKAGE, 'dist', name))]),
+      ),
+    });
+    assert.match(result.reason, reason);
+  });
+}
 
 // WB-16
 test('optimizedModelFilePath offers a download', options, async () => {

@@ -1,6 +1,7 @@
 // How the modules were compiled and linked, as far as it can be seen in them and in the commands.
 import assert from 'node:assert/strict';
-import {existsSync, readFileSync} from 'node:fs';
+import {execFileSync, spawnSync} from 'node:child_process';
+import {existsSync, readdirSync, readFileSync, realpathSync} from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import {fileURLToPath} from 'node:url';
@@ -36,6 +37,120 @@ test('all sources are compiled for the same features', {skip: !existsSync(COMMAN
     assert.equal(flags.includes('-mrelaxed-simd'), isRelaxed, file);
   }
 });
+
+// ---- where the build's tools, headers and libraries come from ----
+
+const BUILD = path.dirname(COMMANDS);
+const DPKG = '/var/lib/dpkg/info'; // the list of each package's files
+const outputOf = (program, ...args) =>
+  execFileSync(program, args, {encoding: 'utf8', cwd: BUILD, maxBuffer: 2 ** 28});
+const withDebian = {
+  skip: !(existsSync(COMMANDS) && existsSync(DPKG)) && 'needs the build, on Debian',
+};
+
+// The packages in an array of the script `dev`.
+function packagesOf(array) {
+  const script = readFileSync(path.join(ROOT, 'dev'), 'utf8');
+  const [, names] = new RegExp(`readonly ${array}=\\(([^)]*)\\)`).exec(script);
+  return names.replaceAll(/#.*/g, '').trim().split(/\s+/);
+}
+
+// The headers outside of the project that the module's objects were compiled with.
+function headersOfModule() {
+  const headers = new Set();
+  let isOurs = false;
+  for (const line of outputOf('ninja', '-t', 'deps').split('\n')) {
+    if (!line.startsWith(' ')) isOurs = /^(src|web)\//.test(line);
+    else if (isOurs) headers.add(line.trim());
+  }
+  const files = [...headers].map((file) => realpathSync(path.resolve(BUILD, file)));
+  return files.filter((file) => path.relative(ROOT, file).startsWith('..'));
+}
+
+// The linker's command for a module: the compiler's driver prints it.
+function linkCommand(module) {
+  const [driver] = outputOf('ninja', '-t', 'commands', module).trim().split('\n').slice(-1);
+  const [command] = driver.replace(/^: && /, '').split(' && ');
+  const {stderr} = spawnSync('sh', ['-c', `${command} -###`], {encoding: 'utf8', cwd: BUILD});
+  return [...stderr.trim().split('\n').at(-1).matchAll(/"([^"]*)"/g)].map(([, word]) => word);
+}
+
+// The linker and the files outside of the project that it gets.
+function linkedFiles([linker, ...words]) {
+  const folders = words.filter((word) => word.startsWith('-L')).map((word) => word.slice(2));
+  const libraries = words
+    .filter((word) => word.startsWith('-l'))
+    .map((word) => {
+      const paths = folders.map((folder) => path.join(folder, `lib${word.slice(2)}.a`));
+      return paths.find(existsSync) ?? assert.fail(`${word} is in none of ${folders}`);
+    });
+  return [linker, ...words.filter((word) => word.startsWith('/')), ...libraries];
+}
+
+// The files of a Debian package, none if it is not there.
+function filesOf(name) {
+  const list = readdirSync(DPKG).find(
+    (file) => file.endsWith('.list') && file.replace(/(:\w+)?\.list$/, '') === name,
+  );
+  return list === undefined ? [] : readFileSync(path.join(DPKG, list), 'utf8').split('\n');
+}
+
+const named = [...packagesOf('build_packages'), ...packagesOf('wasm_packages')];
+
+const compilers = () => [
+  ...new Set(JSON.parse(readFileSync(COMMANDS)).map(({command}) => /\S*clang\S*/.exec(command)[0])),
+];
+
+// WB-111
+test('the module is made of Debian packages alone, those that `dev` names', withDebian, () => {
+  const linked = linkedFiles(linkCommand('web/tenon.wasm'));
+  const files = new Set(
+    [...compilers(), ...headersOfModule(), ...linked].map((file) => realpathSync(file)),
+  );
+  const used = new Set();
+  const OF_CLANG = 'libclang-common-19-dev'; // comes with it
+  for (const name of [...named, OF_CLANG]) {
+    for (const file of filesOf(name)) {
+      if (files.delete(file)) used.add(name);
+    }
+  }
+  assert.deepEqual([...files], []); // of no such package
+  for (const name of [
+    'clang-19', 'lld-19', 'libc++-19-dev-wasm32', 'libc++abi-19-dev-wasm32',
+    'libclang-rt-19-dev-wasm32', 'wasi-libc', 'libhwy-dev', 'libfmt-dev', 'libexpected-dev',
+    'libprotozero-dev',
+  ]) {
+    assert.ok(used.has(name), `${name} is not used`);
+  }
+});
+
+// WB-111
+test('npm gives what makes the package', () => {
+  const manifest = readFileSync(path.join(ROOT, 'web/package.json'));
+  const {dependencies, devDependencies} = JSON.parse(manifest);
+  assert.equal(dependencies, undefined);
+  assert.deepEqual(Object.keys(devDependencies).sort(), ['binaryen', 'esbuild', 'typescript']);
+});
+
+// WB-112
+test('nothing is of Emscripten: exceptions are thrown by the project itself', withDebian, () => {
+  assert.deepEqual(named.filter((name) => name.includes('emscripten')), []);
+  assert.deepEqual(compilers().map((file) => path.basename(file)), ['clang++-19']);
+  for (const module of ['web/tenon.wasm', 'web/tenon.relaxed.wasm']) {
+    const words = linkCommand(module);
+    assert.equal(path.basename(words[0]), 'wasm-ld-19');
+    assert.deepEqual(words.filter((word) => /emscripten|-mt-except/.test(word)), []);
+  }
+  // The C++ library's archives have no function that throws; base has it.
+  const definesThrow = (archive) =>
+    / T __cxa_throw$/m.test(outputOf('llvm-nm-19', '--defined-only', '--quiet', archive));
+  assert.ok(definesThrow('src/base/libtenon_base.a'));
+  const archives = linkedFiles(linkCommand('web/tenon.wasm')).filter((file) => file.endsWith('.a'));
+  assert.ok(archives.some((file) => file.endsWith('libc++abi.a')));
+  for (const archive of archives) assert.ok(!definesThrow(archive), archive);
+});
+
+// ---- the modules ----
 
 // The calls of WASI that the module may make: of clocks, random numbers, the console, and files.
 const ASKED = [

@@ -1,4 +1,5 @@
 // The registry of backends, which make sessions for execution providers.
+import {messageOf} from './error-message.js';
 import type {InferenceSession} from './inference-session.js';
 import type {OnnxValue} from './onnx-value.js';
 
@@ -62,10 +63,6 @@ function byPriority(): string[] {
     .map(([name]) => name);
 }
 
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
 // A session of the first working backend among those that the options request or, if they name
 // none, among all. Providers that do not work are skipped, with a warning if they were requested.
 export async function createHandler(
@@ -76,8 +73,8 @@ export async function createHandler(
   const isAsked = asked.length > 0;
   const failures: string[] = [];
   const leaveOut = (name: string, error: unknown) => {
-    failures.push(`'${name}': ${reasonOf(error)}`);
-    if (isAsked) console.warn(`execution provider '${name}' is left out: ${reasonOf(error)}`);
+    failures.push(`'${name}': ${messageOf(error)}`);
+    if (isAsked) console.warn(`execution provider '${name}' is left out: ${messageOf(error)}`);
   };
   const working: Array<[string, Backend]> = [];
   for (const entry of isAsked ? asked : byPriority()) {

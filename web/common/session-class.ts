@@ -2,7 +2,7 @@
 import {createHandler, type InferenceSessionHandler} from './backend.js';
 import type {InferenceSession} from './inference-session.js';
 import {didYouMean} from './nearest.js';
-import {checkLength, isTensor} from './tensor-class.js';
+import {checkLength, classOf, isTensor} from './tensor-class.js';
 import type {Tensor} from './tensor.js';
 import {TRACE_EVENT_BEGIN, TRACE_EVENT_END, TRACE_FUNC_BEGIN, TRACE_FUNC_END} from './trace.js';
 
@@ -16,11 +16,6 @@ function checkOptions(options: unknown): Options {
   if (options === undefined) return {};
   if (isObject(options)) return options;
   throw new TypeError(`options: expected an object, got ${String(options)}`);
-}
-
-// The class of an object, also of a frame's or a test runner's own.
-function classOf(value: unknown): string {
-  return Object.prototype.toString.call(value).slice(8, -1);
 }
 
 function isBuffer(value: unknown): value is ArrayBufferLike {

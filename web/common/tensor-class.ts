@@ -47,9 +47,14 @@ const INFERRED: Readonly<Record<string, Tensor.Type>> = {
   Uint8ClampedArray: 'uint8',
 };
 
-// The class of a typed array, also of a frame's or a test runner's own; '' for all else.
+// The class of an object, also of a frame's or a test runner's own.
+export function classOf(value: unknown): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
+}
+
+// The class of a typed array; '' for all else.
 function arrayClass(data: unknown): string {
-  return ArrayBuffer.isView(data) ? Object.prototype.toString.call(data).slice(8, -1) : '';
+  return ArrayBuffer.isView(data) ? classOf(data) : '';
 }
 
 export type NumericType = keyof typeof ARRAYS;

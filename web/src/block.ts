@@ -2,7 +2,7 @@
 import type {FileType} from '../common/index.js';
 import type {Core} from './core.js';
 import type {ExternalFile} from './external-data.js';
-import {isResponse, request} from './host.js';
+import {download, filePath, isFile, isNode} from './host.js';
 
 export interface Block {
   readonly address: number;
@@ -87,10 +87,11 @@ async function readFile(core: Core, operation: string, path: string | URL): Prom
 // Begins to load what is at an address, or in a file, or has the bytes already.
 export async function openSource(source: FileType): Promise<Source> {
   if (typeof source === 'string') {
-    const opened = await request(source);
-    return isResponse(opened)
-      ? (core, operation) => receive(core, operation, opened)
-      : (core, operation) => readFile(core, operation, opened);
+    if (isNode && isFile(source)) {
+      return (core, operation) => readFile(core, operation, filePath(source));
+    }
+    const response = await download(source);
+    return (core, operation) => receive(core, operation, response);
   }
   if (source instanceof Blob) {
     return async (core, operation) =>
@@ -116,66 +117,58 @@ async function readAll(
 
 // A model and its files in the module's memory.
 export class ModelBlocks {
+  readonly model: Block;
+  readonly files: ReadonlyArray<ExternalFile<Block>>;
   #isGiven = false;
 
-  private constructor(
+  // `blocks` are the model's and then those of the files.
+  constructor(
     readonly core: Core,
-    readonly model: Block,
-    readonly files: ReadonlyArray<ExternalFile<Block>>,
-  ) {}
-
-  // Puts them there. `sources` are the model and then those files.
-  static async read(
-    core: Core,
-    operation: string,
-    sources: readonly Source[],
+    readonly blocks: readonly Block[],
     files: ReadonlyArray<ExternalFile<unknown>>,
-  ): Promise<ModelBlocks> {
-    const [model, ...rest] = await readAll(core, operation, sources);
-    return new ModelBlocks(
-      core,
-      model,
-      rest.map((content, i) => ({path: files[i].path, content})),
-    );
-  }
-
-  // Copies them.
-  static copy(
-    core: Core,
-    operation: string,
-    model: Uint8Array,
-    files: ReadonlyArray<ExternalFile<Uint8Array>>,
-  ): ModelBlocks {
-    const made: Block[] = [];
-    try {
-      for (const bytes of [model, ...files.map(({content}) => content)]) {
-        made.push(blockOf(core, operation, bytes));
-      }
-    } catch (error) {
-      if (!core.isDead) made.forEach(({address}) => core.free(address));
-      throw error;
-    }
-    const [first, ...rest] = made;
-    return new ModelBlocks(
-      core,
-      first,
-      rest.map((content, i) => ({path: files[i].path, content})),
-    );
-  }
-
-  get #addresses(): number[] {
-    return [this.model, ...this.files.map(({content}) => content)].map(({address}) => address);
+  ) {
+    this.model = blocks[0];
+    this.files = files.map(({path}, i) => ({path, content: blocks[i + 1]}));
   }
 
   // A session frees them when it ends.
   giveTo(session: number): void {
     this.#isGiven = true;
-    this.#addresses.forEach((address) => this.core.call('tenon_session_keep', session, address));
+    for (const {address} of this.blocks) this.core.call('tenon_session_keep', session, address);
   }
 
   // Frees them, unless a session does.
   free(): void {
     if (this.#isGiven || this.core.isDead) return;
-    this.#addresses.forEach((address) => this.core.free(address));
+    for (const {address} of this.blocks) this.core.free(address);
   }
+}
+
+// Puts a model and its files there. `sources` are the model and then those files.
+export async function readBlocks(
+  core: Core,
+  operation: string,
+  sources: readonly Source[],
+  files: ReadonlyArray<ExternalFile<unknown>>,
+): Promise<ModelBlocks> {
+  return new ModelBlocks(core, await readAll(core, operation, sources), files);
+}
+
+// Copies a model and its files.
+export function copyBlocks(
+  core: Core,
+  operation: string,
+  model: Uint8Array,
+  files: ReadonlyArray<ExternalFile<Uint8Array>>,
+): ModelBlocks {
+  const made: Block[] = [];
+  try {
+    for (const bytes of [model, ...files.map(({content}) => content)]) {
+      made.push(blockOf(core, operation, bytes));
+    }
+  } catch (error) {
+    if (!core.isDead) made.forEach(({address}) => core.free(address));
+    throw error;
+  }
+  return new ModelBlocks(core, made, files);
 }

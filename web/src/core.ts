@@ -2,6 +2,7 @@
 // addresses, sizes and codes. A module that trapped cannot be used any more: all its calls fail,
 // and the next request loads a new module.
 import {env, logSeverity} from '../common/env.js';
+import {messageOf} from '../common/error-message.js';
 import {binaryName, checkEngine} from './features.js';
 import {checkFlags} from './flags.js';
 import {randomSource} from './host.js';
@@ -58,8 +59,8 @@ export class Core {
     try {
       return this.#exports[name](...args) >>> 0;
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      this.#death = new Error(`the WebAssembly module stopped: ${reason}`, {cause: error});
+      const text = `the WebAssembly module stopped: ${messageOf(error)}`;
+      this.#death = new Error(text, {cause: error});
       this.workers.terminate();
       throw this.#death;
     }

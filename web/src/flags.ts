@@ -1,5 +1,6 @@
 // Checks the settings in env.wasm, when the module is loaded.
 import {env} from '../common/env.js';
+import {classOf} from '../common/tensor-class.js';
 
 type Check = (value: unknown) => boolean;
 
@@ -25,10 +26,7 @@ const CHECKS: Record<string, [expected: string, check: Check]> = {
   ],
   wasmBinary: [
     'an ArrayBuffer or a Uint8Array',
-    (value) =>
-      ['ArrayBuffer', 'SharedArrayBuffer', 'Uint8Array'].includes(
-        Object.prototype.toString.call(value).slice(8, -1),
-      ),
+    (value) => ['ArrayBuffer', 'SharedArrayBuffer', 'Uint8Array'].includes(classOf(value)),
   ],
 };
 

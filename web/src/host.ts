@@ -4,19 +4,19 @@ export const isNode =
   typeof (globalThis as {process?: {versions?: {node?: string}}}).process?.versions?.node ===
   'string';
 
-// The path of a file of Node.
-export type FilePath = string | URL;
-
-export function isResponse(opened: Response | FilePath): opened is Response {
-  return typeof opened === 'object' && 'headers' in opened;
+// Whether a source is a file of Node. Behind `isNode &&` only: bundles for browsers then have no
+// code for files.
+export function isFile(source: string | URL): boolean {
+  return !/^(https?|blob|data):/.test(String(source));
 }
 
-// The response from an address or, in Node, the path of a file.
-export async function request(source: string | URL): Promise<Response | FilePath> {
-  if (isNode && !/^(https?|blob|data):/.test(String(source))) {
-    const isFileUrl = typeof source === 'string' && source.startsWith('file:');
-    return isFileUrl ? new URL(source) : source;
-  }
+// The file that such a source names, as the functions of Node take it.
+export function filePath(source: string | URL): string | URL {
+  return typeof source === 'string' && source.startsWith('file:') ? new URL(source) : source;
+}
+
+// The response from an address.
+export async function download(source: string | URL): Promise<Response> {
   const response = await fetch(source);
   if (response.ok) return response;
   throw new Error(`cannot load ${source}: ${response.status} ${response.statusText}`);
@@ -24,9 +24,10 @@ export async function request(source: string | URL): Promise<Response | FilePath
 
 // The bytes at an address or, in Node, in a file.
 export async function readBytes(source: string | URL): Promise<Uint8Array> {
-  const opened = await request(source);
-  if (isResponse(opened)) return new Uint8Array(await opened.arrayBuffer());
-  return (await import('node:fs/promises')).readFile(opened);
+  if (isNode && isFile(source)) {
+    return (await import('node:fs/promises')).readFile(filePath(source));
+  }
+  return new Uint8Array(await (await download(source)).arrayBuffer());
 }
 
 // Fills any number of bytes; one call of getRandomValues has a limit.

@@ -5,7 +5,7 @@ import type {
   InferenceSessionHandler,
   Tensor,
 } from '../common/index.js';
-import {ModelBlocks, openSource} from './block.js';
+import {openSource, readBlocks} from './block.js';
 import {CoreSession, openSession, warnOfLateTrace} from './core-session.js';
 import {loadCore} from './core.js';
 import {externalFiles} from './external-data.js';
@@ -96,7 +96,7 @@ export const wasmBackend: Backend = {
       loadCore(),
       ...[model, ...files.map(({content}) => content)].map(openSource),
     ]);
-    const blocks = await ModelBlocks.read(core, operation, sources, files);
+    const blocks = await readBlocks(core, operation, sources, files);
     let handle: number;
     try {
       handle = withSessionOptions(core, options, operation, (given) =>

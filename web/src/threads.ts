@@ -1,6 +1,7 @@
 // The threads of the module: how many there are, and their workers, which run parts of kernels. They
 // need memory that threads share, which pages have only if they are isolated from other origins.
 import {env} from '../common/env.js';
+import {messageOf} from '../common/error-message.js';
 import type {Core} from './core.js';
 import {isNode} from './host.js';
 import {startWorker, type WorkerTask} from './start-worker.js';
@@ -147,7 +148,8 @@ export class Workers {
   #warn(error: unknown): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
-    const reason = error instanceof Error ? error.message : String(error);
-    console.warn(`a worker of the WebAssembly module ended, and its thread is missing: ${reason}`);
+    console.warn(
+      `a worker of the WebAssembly module ended, and its thread is missing: ${messageOf(error)}`,
+    );
   }
 }

@@ -1,7 +1,8 @@
 // Where the WebAssembly module comes from. Programs for onnxruntime-web may name that package's own
 // files: then the module of this package is taken from beside the code, with a warning.
 import {env} from '../common/env.js';
-import {isResponse, readBytes, request} from './host.js';
+import {messageOf} from '../common/error-message.js';
+import {download, isFile, isNode, readBytes} from './host.js';
 
 // An export of the module, by which it is known.
 const OWN_EXPORT = 'tenon_initialize';
@@ -18,22 +19,18 @@ async function compile(bytes: BufferSource): Promise<WebAssembly.Module> {
 // Compiles a file. Browsers begin while it comes, and keep the code for the next visit, if the server
 // says what it is.
 async function compileFile(address: string | URL): Promise<WebAssembly.Module> {
-  const opened = await request(address);
-  if (!isResponse(opened)) return compile((await readBytes(opened)) as BufferSource);
-  if (opened.headers.get('content-type')?.startsWith('application/wasm')) {
-    return checked(await WebAssembly.compileStreaming(opened));
+  if (isNode && isFile(address)) return compile((await readBytes(address)) as BufferSource);
+  const response = await download(address);
+  if (response.headers.get('content-type')?.startsWith('application/wasm')) {
+    return checked(await WebAssembly.compileStreaming(response));
   }
-  return compile(await opened.arrayBuffer());
+  return compile(await response.arrayBuffer());
 }
 
 function configuredAddress(name: string): string | URL | undefined {
   const paths = env.wasm.wasmPaths;
   const isPrefix = typeof paths === 'string' || paths instanceof URL;
   return isPrefix ? paths + name : paths?.wasm;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 let hasWarned = false;

@@ -1,8 +1,9 @@
 // A session of the core whose partitions are graphs on a device.
 import type {Counters} from '../common/counters.js';
 import {env} from '../common/env.js';
+import {messageOf} from '../common/error-message.js';
 import type {InferenceSession, Tensor} from '../common/index.js';
-import {ModelBlocks} from '../src/block.js';
+import {copyBlocks} from '../src/block.js';
 import {CoreSession, openSession} from '../src/core-session.js';
 import type {Core} from '../src/core.js';
 import type {ExternalFile} from '../src/external-data.js';
@@ -27,7 +28,7 @@ export class BuildError extends Error {
     readonly firstNode: string,
     cause: unknown,
   ) {
-    super(cause instanceof Error ? cause.message : String(cause), {cause});
+    super(messageOf(cause), {cause});
   }
 }
 
@@ -98,7 +99,7 @@ export class PartitionedModel {
     const operation = 'InferenceSession.create';
     const handle = withSessionOptions(core, options, operation, (given, set) => {
       set('webnn', JSON.stringify(device.limits), excluded.join('\n'));
-      const blocks = ModelBlocks.copy(core, operation, bytes, externalData);
+      const blocks = copyBlocks(core, operation, bytes, externalData);
       try {
         return openSession(core, blocks, given, false);
       } finally {

@@ -2,6 +2,7 @@
 // model if its context is lost or cannot build a partition.
 import {ProviderUnavailable} from '../common/backend.js';
 import {Counters} from '../common/counters.js';
+import {messageOf} from '../common/error-message.js';
 import type {InferenceSession, Tensor} from '../common/index.js';
 import type {CoreSession} from '../src/core-session.js';
 import {andThen, type NowOrLater, orElse, withCleanup} from '../src/now-or-later.js';
@@ -189,8 +190,7 @@ export class SessionState {
     try {
       return await acquireDevice(this.provider);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new ProviderUnavailable(reason, {cause: error});
+      throw new ProviderUnavailable(messageOf(error), {cause: error});
     }
   }
 

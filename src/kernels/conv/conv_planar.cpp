@@ -103,9 +103,10 @@ using ConvPlanarTask = void (*)(const ConvGeneralArgs&, size_t, void*);
 namespace HWY_NAMESPACE {
 namespace {
 
-// 8 x 3 sums and 3 vectors of inputs fill 27 registers; 4 x 3 and 3 fill 15.
+// 8 x 3 sums and 3 vectors of inputs fill 27 registers; 4 x 3 and 3 fill 15. WebAssembly has 8
+// sums, as in gemm_tile-inl.h.
 constexpr size_t kMostChannels = kGemmMr > 8 ? 8 : 4;
-constexpr size_t kMostVectors = 3;
+constexpr size_t kMostVectors = HWY_ARCH_WASM ? 2 : 3;
 
 // The sums of some channels for neighbouring columns of a row.
 struct PlanarTile {
@@ -171,7 +172,9 @@ void RunTile(const PlanarTile& tile) {
 
 template <size_t kChannels>
 void RunVectors(const PlanarTile& tile) {
-  if (tile.columns > 2 * kGemmLanes) return RunTile<kChannels, 3>(tile);
+  if constexpr (kMostVectors == 3) {
+    if (tile.columns > 2 * kGemmLanes) return RunTile<kChannels, 3>(tile);
+  }
   if (tile.columns > kGemmLanes) return RunTile<kChannels, 2>(tile);
   RunTile<kChannels, 1>(tile);
 }

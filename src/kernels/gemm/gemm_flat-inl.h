@@ -142,6 +142,10 @@ HWY_INLINE void DotFourColumns(const float* a, size_t a_stride, const float* con
   }
 }
 
+// Rows of A whose dot products with four columns are summed at once. In WebAssembly 8 sums, as in
+// gemm_tile-inl.h; the columns are then read from the L1 cache again.
+inline constexpr size_t kMostDotRows = HWY_ARCH_WASM ? 2 : kGemmFlatRows;
+
 // Computes the sums of up to kFlatColumns columns of a transposed B, rows kFlatColumns apart. A's
 // rows are contiguous.
 template <size_t kRows>
@@ -150,7 +154,12 @@ void SumDots(const GemmMatrix& a, const float* b, size_t b_stride, size_t depth,
   for (size_t j = 0; j < columns; j += 4) {
     const float* column[4];
     for (size_t i = 0; i < 4; ++i) column[i] = b + std::min(j + i, columns - 1) * b_stride;
-    DotFourColumns<kRows>(a.data, a.row_stride, column, depth, sums + j, kFlatColumns);
+    constexpr size_t kFirst = std::min(kRows, kMostDotRows);
+    DotFourColumns<kFirst>(a.data, a.row_stride, column, depth, sums + j, kFlatColumns);
+    if constexpr (kRows > kFirst) {
+      DotFourColumns<kRows - kFirst>(a.data + kFirst * a.row_stride, a.row_stride, column, depth,
+                                     sums + kFirst * kFlatColumns + j, kFlatColumns);
+    }
   }
 }
 
