@@ -159,3 +159,19 @@ def test_inputs_that_do_not_fit_are_errors() -> None:
     for shape in ((2, 4), (3, 3)):
         with pytest.raises(state.InvalidArgument, match=r"'it'.*(input 1: expected|broadcast)"):
             run.run(None, {"x": x, "z": np.zeros(shape, np.float32)})
+
+
+def test_the_assignment_names_the_nodes_of_the_model() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="cut it"),
+        helper.make_node("Sigmoid", ["a"], ["y"], name="bend it"),
+    ]
+    model = graphs.model(nodes, *[[graphs.tensor(name, shape=["n", 64])] for name in "xy"])
+    options = tenon.SessionOptions()
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    groups = tenon.InferenceSession(model, options).get_provider_graph_assignment_info()
+    assert {group.ep_name for group in groups} == {"CPUExecutionProvider"}
+    assert [[(node.op_type, node.name) for node in group.get_nodes()] for group in groups] == [
+        [("Relu", "cut it")],
+        [("Sigmoid", "bend it")],
+    ]
