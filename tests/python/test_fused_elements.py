@@ -115,6 +115,24 @@ def test_a_chain_is_one_node(tmp_path: pathlib.Path) -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [[], [1], [3], [3, 33, 40]], ids=str)
+def test_squares_have_the_bits_of_products(shape: list) -> None:
+    nodes = [
+        helper.make_node("Neg", ["x"], ["a"]),
+        helper.make_node("Pow", ["a", "two"], ["b"]),
+        helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    # Runs of 40 elements, which Pow alone gathers into tiles.
+    two = np.full([33, 1] if len(shape) > 1 else [], 2, np.float32)
+    ends = [[graphs.tensor(name, shape=shape)] for name in "xy"]
+    model = graphs.model(nodes, *ends, initializers=[numpy_helper.from_array(two, "two")])
+    for level in tenon.GraphOptimizationLevel.__members__.values():
+        run = session(model, graph_optimization_level=level)
+        for seed in range(40):
+            x = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+            np.testing.assert_array_equal(run.run(None, {"x": x})[0], -(x * x))
+
+
 def fused_node(functions: list[str], operands: list[int], parameters: list[float]) -> bytes:
     node = helper.make_node("FusedElements", ["x", "z"], ["y"], domain="com.tenon", name="it")
     for name, value, kind in (
