@@ -21,7 +21,8 @@ struct CheckOptions {
 // schema table does not know are not checked. Types and shapes are left to InferTypes.
 // errors  kInvalidGraph  naming the node, operator and attribute, what was expected and what was
 // found
-//         kFail          IR version or opset import that is not supported
+//         kFail          IR version or opset import that is not supported; an operator of com.tenon
+//                        (rewrites make those)
 Status CheckModel(const Model& model, const CheckOptions& options = {});
 
 }  // namespace tenon

@@ -174,6 +174,23 @@ Status WriteOptimized(const Model& model, const SessionOptions& options,
   return WriteModelFile(written, options.optimized_model_path, write);
 }
 
+// The nodes of `graph`, in the order of their providers.
+Assignment AssignmentOf(const Graph& graph, size_t providers, const FusedNodes& fused) {
+  Assignment assignment;
+  for (size_t provider = 0; provider < providers; ++provider) {
+    for (size_t i = 0; i < graph.node_capacity(); ++i) {
+      const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+      if (node == nullptr || node->provider != static_cast<int32_t>(provider)) continue;
+      const auto parts = fused.find(node->name);
+      assignment.push_back(
+          {node->provider, parts == fused.end()
+                               ? std::vector{NodeLabel{node->name, node->domain, node->op_type}}
+                               : parts->second});
+    }
+  }
+  return assignment;
+}
+
 Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
   for (size_t i = 0; i < parts.providers.size(); ++i) {
     TENON_RETURN_IF_ERROR(parts.providers[i]->Rewrite(graph, static_cast<int32_t>(i)));
@@ -262,7 +279,8 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
     TENON_RETURN_IF_ERROR(WriteOptimized(model, options, parts));
   }
   if (options.on_optimized_model) TENON_RETURN_IF_ERROR(options.on_optimized_model(model));
-  Partitioner partitioner(graph, parts.providers, context.logger, parts.failed, &context.fused);
+  FusedNodes fused;
+  Partitioner partitioner(graph, parts.providers, context.logger, parts.failed, &fused);
   TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, partitioner));
   if (options.on_partitioned_model) TENON_RETURN_IF_ERROR(options.on_partitioned_model(model));
@@ -270,6 +288,9 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, partitioner));
   if (options.optimization_level >= OptimizationLevel::kBasic) {
     FoldAdapted(graph, evaluator, added);
+  }
+  if (ConfigFlag(options.config, "session.record_ep_graph_assignment_info", false)) {
+    context.assignment = AssignmentOf(graph, parts.providers.size(), fused);
   }
   if (options.optimization_level >= OptimizationLevel::kExtended) {
     TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts));

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/status.h"
-#include "runtime/fused_nodes.h"
+#include "runtime/assignment.h"
 
 namespace tenon {
 
@@ -20,7 +20,9 @@ class ThreadPool;
 struct OptimizeContext {
   ThreadPool& threads;
   const Logger& logger;
-  FusedNodes& fused;                              // receives what providers fused
+  // Receives which provider runs what, if session.record_ep_graph_assignment_info is 1: as ONNX
+  // Runtime's, before providers rewrite their nodes.
+  Assignment& assignment;
   std::shared_ptr<SharedWeights> shared_weights;  // of all sessions on the same weights
 };
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/logging.h"
+#include "runtime/assignment.h"
 #include "runtime/failed_node.h"
-#include "runtime/fused_nodes.h"
 #include "runtime/provider.h"
 
 namespace tenon {

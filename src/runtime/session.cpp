@@ -144,7 +144,7 @@ Status Session::OptimizeAndPlan() {
   ThreadPool& threads = own_threads_ ? *own_threads_ : environment_.threads();
   if (!parts_.shared_weights) parts_.shared_weights = environment_.shared_weights();
   TENON_RETURN_IF_ERROR(OptimizeModel(model_, options_, parts_,
-                                      {threads, logger_, fused_nodes_, parts_.shared_weights}));
+                                      {threads, logger_, assignment_, parts_.shared_weights}));
   interface_.RefineOutputs(*model_.graph);
   model_.graph->DropUnusedValues();
   TENON_ASSIGN_OR_RETURN(const size_t limit,

@@ -14,8 +14,8 @@
 #include "base/logging.h"
 #include "base/status.h"
 #include "ir/model.h"
+#include "runtime/assignment.h"
 #include "runtime/data_transfer.h"
-#include "runtime/fused_nodes.h"
 #include "runtime/joined_shapes.h"
 #include "runtime/location.h"
 #include "runtime/provider.h"
@@ -62,8 +62,8 @@ class Session {
   const SessionOptions& options() const { return options_; }
   std::span<const std::unique_ptr<ExecutionProvider>> providers() const { return parts_.providers; }
 
-  // The nodes of the model that providers fused.
-  const FusedNodes& fused_nodes() const { return fused_nodes_; }
+  // As OptimizeContext::assignment.
+  const Assignment& assignment() const { return assignment_; }
 
   // Runs the model once.
   // feeds    one value per name, in any order: every entry of inputs() and any of
@@ -139,7 +139,7 @@ class Session {
   DataTransfers transfers_;
   const std::shared_ptr<Profiler> profiler_;
   const uint32_t id_;
-  FusedNodes fused_nodes_;
+  Assignment assignment_;
   std::vector<Location> memories_;  // of the providers
   Logger logger_;
   std::unique_ptr<ThreadPool> own_threads_;

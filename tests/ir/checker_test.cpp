@@ -139,6 +139,16 @@ TEST(CheckerTest, MayAllowUnknownOperators) {
   EXPECT_TRUE(Check(model, {.allow_unknown_operators = true}).ok());
 }
 
+TEST(CheckerTest, OperatorsThatRewritesMakeAreUnknown) {
+  Message node = NodeMessage("FusedMatMul", {"x", "x"}, {"y"});
+  node.Bytes(NodeField::kDomain, "com.tenon");
+  const Message model = ModelWith(node).Add(ModelField::kOpsetImport, Opset("com.tenon", 1));
+  const Status status = Check(model, {.allow_unknown_operators = true});
+  EXPECT_EQ(status.code(), StatusCode::kFail);
+  EXPECT_THAT(status.message(),
+              HasSubstr("com.tenon:FusedMatMul(-1) is not a registered function/op"));
+}
+
 TEST(CheckerTest, InputsOfTheModelNeedATypeOfTheirOwn) {
   const Message untyped =
       ModelMessage(Message().Add(GraphField::kInput, Message().Bytes(ValueInfoField::kName, "x")));

@@ -242,6 +242,25 @@ TEST_F(ElementwiseTest, PowMatchesReference) {
   });
 }
 
+TEST_F(ElementwiseTest, SquaresAreProductsInEveryForm) {
+  OnEveryTarget([] {
+    Random random(4);
+    const BinaryFunctions pow = FindBinary(BinaryOp::kPow, ElementType::kFloat);
+    for (const size_t n : kLengths) {
+      const auto a = random.Floats(n, -9, 9);
+      const std::vector<float> twos(n, 2.0f);
+      const float two = 2, base = -1.3f;
+      std::vector<float> y(n), z(n);
+      pow.vector_vector(a.data(), twos.data(), y.data(), n);
+      pow.vector_scalar(a.data(), &two, z.data(), n);
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], a[i] * a[i]);
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(z[i], a[i] * a[i]);
+      pow.scalar_vector(&base, twos.data(), y.data(), n);
+      for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], base * base);
+    }
+  });
+}
+
 TEST_F(ElementwiseTest, MaxAndMinPropagateNan) {
   OnEveryTarget([] {
     const float a[] = {kNan, 1, kNan, 2, -kInf};

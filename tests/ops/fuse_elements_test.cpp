@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/fusion_cases.h"
+#include "ops/product_reference.h"
+#include "ops/run_op.h"
 
 namespace tenon {
 namespace {
@@ -139,6 +141,68 @@ TEST(FuseElementsTest, SubgraphsToo) {
   FuseElements(*b.graph, -1);
   const Graph& inner = *b.graph->node(static_cast<NodeId>(0)).Subgraphs()[0];
   EXPECT_EQ(inner.node_count(), 1u);
+}
+
+Result<std::vector<Value>> RunSteps(std::vector<Value> inputs, std::vector<std::string> functions,
+                                    std::vector<int64_t> operands, std::vector<float> parameters) {
+  return RunOp({.op_type = "FusedElements",
+                .opset = 1,
+                .inputs = std::move(inputs),
+                .attributes = MakeAttributes(Attr("functions", std::move(functions)),
+                                             Attr("operands", std::move(operands)),
+                                             Attr("parameters", std::move(parameters))),
+                .domain = "com.tenon"});
+}
+
+TEST(FusedElementsTest, WrongStepsAreErrors) {
+  const struct {
+    std::vector<std::string> functions;
+    std::vector<int64_t> operands;
+    size_t parameters;
+    const char* message;
+  } cases[] = {
+      {{}, {}, 0, "got 0 and 0 for 0"},
+      {{"Relu"}, {0}, 2, "got 1 and 2 for 1"},
+      {{"Relu"}, {0, -1}, 1, "got 2 and 1 for 1"},
+      {{"Relu"}, {2, -1}, 2, "numbers below 2 for step 0, got 2"},
+      {{"Add"}, {0, -1}, 2, "numbers below 2 for step 0, got -1"},
+      {{"Relu", "Add"}, {0, -1, 2, 3}, 4, "numbers below 3 for step 1, got 3"},
+      {{"MatMul"}, {0, 1}, 2, "'MatMul' is no element-wise function"},
+  };
+  const Tensor x = FilledWith<float>({3, 4}, 0);
+  for (const auto& c : cases) {
+    const auto y = RunSteps({x, x}, c.functions, c.operands, std::vector<float>(c.parameters));
+    ASSERT_FALSE(y) << c.message;
+    EXPECT_THAT(y.error().message(), testing::HasSubstr(c.message));
+  }
+}
+
+TEST(FusedElementsTest, InputsThatDoNotFitAreErrors) {
+  const Tensor x = FilledWith<float>({3, 4}, 0);
+  for (const Shape& shape : {Shape{3, 4}, Shape{1, 4}, Shape{3, 1}, Shape{1, 1}}) {
+    const Tensor z = FilledWith<float>(shape, 1);
+    const auto y = RunSteps({x, z}, {"Neg", "Add"}, {0, -1, 2, 1}, {0, 0, 0, 0});
+    ASSERT_TRUE(y) << y.error().message();
+    for (int64_t row = 0; row < 3; ++row) {
+      for (int64_t column = 0; column < 4; ++column) {
+        const int64_t i = shape[0] == 1 ? 0 : row, k = shape[1] == 1 ? 0 : column;
+        EXPECT_EQ((*y)[0].tensor().data<float>()[row * 4 + column],
+                  z.data<float>()[i * shape[1] + k] - x.data<float>()[row * 4 + column]);
+      }
+    }
+  }
+  const auto message = [&](Shape shape) {
+    const auto y = RunSteps({x, FilledWith<float>(std::move(shape), 1)}, {"Neg", "Add"},
+                            {0, -1, 2, 1}, {0, 0, 0, 0});
+    return y ? std::string("no error") : y.error().message();
+  };
+  EXPECT_THAT(message({2, 4}), testing::HasSubstr("broadcast"));
+  EXPECT_THAT(message({3, 3}), testing::HasSubstr("broadcast"));
+  const auto spread = RunSteps({FilledWith<float>({2, 3, 4}, 0), FilledWith<float>({2, 1, 4}, 1)},
+                               {"Add"}, {0, 1}, {0, 0});
+  ASSERT_FALSE(spread);
+  EXPECT_EQ(spread.error().message(),
+            "input 1: expected neighbouring dimensions of the output [2, 3, 4], got [2, 1, 4]");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@ import pathlib
 
 import graphs
 import numpy as np
-import onnx
 import pytest
 import tenon
 from onnx import TensorProto, helper, numpy_helper
@@ -115,47 +114,45 @@ def test_a_chain_is_one_node(tmp_path: pathlib.Path) -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
-def fused_node(functions: list[str], operands: list[int], parameters: list[float]) -> bytes:
-    node = helper.make_node("FusedElements", ["x", "z"], ["y"], domain="com.tenon", name="it")
-    for name, value, kind in (
-        ("functions", functions, onnx.AttributeProto.STRINGS),
-        ("operands", operands, onnx.AttributeProto.INTS),
-        ("parameters", parameters, onnx.AttributeProto.FLOATS),
-    ):
-        node.attribute.append(helper.make_attribute(name, value, attr_type=kind))
-    graph = helper.make_graph(
-        [node],
-        "fused",
-        [graphs.tensor("x", shape=["n", 4]), graphs.tensor("z", shape=["a", "b"])],
-        [graphs.tensor("y", TensorProto.FLOAT)],
-    )
+@pytest.mark.parametrize("shape", [[], [1], [3], [3, 33, 40]], ids=str)
+def test_squares_have_the_bits_of_products(shape: list) -> None:
+    nodes = [
+        helper.make_node("Neg", ["x"], ["a"]),
+        helper.make_node("Pow", ["a", "two"], ["b"]),
+        helper.make_node("Neg", ["b"], ["y"]),
+    ]
+    # Runs of 40 elements, which Pow alone gathers into tiles.
+    two = np.full([33, 1] if len(shape) > 1 else [], 2, np.float32)
+    ends = [[graphs.tensor(name, shape=shape)] for name in "xy"]
+    model = graphs.model(nodes, *ends, initializers=[numpy_helper.from_array(two, "two")])
+    for level in tenon.GraphOptimizationLevel.__members__.values():
+        run = session(model, graph_optimization_level=level)
+        for seed in range(40):
+            x = np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+            np.testing.assert_array_equal(run.run(None, {"x": x})[0], -(x * x))
+
+
+def test_models_may_not_name_the_operator() -> None:
+    node = helper.make_node("FusedElements", ["x", "y"], ["z"], domain="com.tenon", name="it")
+    inputs = [graphs.tensor("x", shape=[2]), graphs.tensor("y", TensorProto.INT8, [2])]
+    graph = helper.make_graph([node], "fused", inputs, [graphs.tensor("z")])
     opsets = [helper.make_opsetid("", 19), helper.make_opsetid("com.tenon", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    with pytest.raises(state.Fail, match=r"'it'.*com.tenon:FusedElements.* not a registered"):
+        session(model.SerializeToString())
 
 
-@pytest.mark.parametrize(
-    ("functions", "operands", "parameters", "message"),
-    [
-        ([], [], [], "got 0 and 0 for 0"),
-        (["Relu"], [0], [0, 0], "got 1 and 2 for 1"),
-        (["Relu"], [0, -1], [0], "got 2 and 1 for 1"),
-        (["Relu"], [2, -1], [0, 0], "numbers below 2 for step 0, got 2"),
-        (["Add"], [0, -1], [0, 0], "numbers below 2 for step 0, got -1"),
-        (["Relu", "Add"], [0, -1, 2, 3], [0] * 4, "numbers below 3 for step 1, got 3"),
-        (["MatMul"], [0, 1], [0, 0], "'MatMul' is no element-wise function"),
-    ],
-)
-def test_wrong_steps_are_errors(functions, operands, parameters, message) -> None:
-    with pytest.raises(state.InvalidArgument, match=message):
-        session(fused_node(functions, operands, parameters))
-
-
-def test_inputs_that_do_not_fit_are_errors() -> None:
-    run = session(fused_node(["Neg", "Add"], [0, -1, 2, 1], [0] * 4))
-    x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    for shape in ((3, 4), (1, 4), (3, 1), (1, 1)):
-        z = np.full(shape, 0.5, np.float32)
-        np.testing.assert_array_equal(run.run(None, {"x": x, "z": z})[0], z - x)
-    for shape in ((2, 4), (3, 3)):
-        with pytest.raises(state.InvalidArgument, match=r"'it'.*(input 1: expected|broadcast)"):
-            run.run(None, {"x": x, "z": np.zeros(shape, np.float32)})
+def test_the_assignment_names_the_nodes_of_the_model() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="cut it"),
+        helper.make_node("Sigmoid", ["a"], ["y"], name="bend it"),
+    ]
+    model = graphs.model(nodes, *[[graphs.tensor(name, shape=["n", 64])] for name in "xy"])
+    options = tenon.SessionOptions()
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    groups = tenon.InferenceSession(model, options).get_provider_graph_assignment_info()
+    assert {group.ep_name for group in groups} == {"CPUExecutionProvider"}
+    assert [[(node.op_type, node.name) for node in group.get_nodes()] for group in groups] == [
+        [("Relu", "cut it")],
+        [("Sigmoid", "bend it")],
+    ]

@@ -232,6 +232,15 @@ def test_batch_normalization_of_wrong_shapes() -> None:
             run("BatchNormalizationGrad", inputs, GRADIENTS)
 
 
+def test_batch_normalization_of_wrong_types() -> None:
+    x, channels = floats(2, 3, 4), floats(3)
+    for i in range(5):
+        inputs = [x, x, channels, channels, channels]
+        inputs[i] = inputs[i].astype(np.int8)
+        with pytest.raises(Exception, match="int8"):
+            run("BatchNormalizationGrad", inputs, GRADIENTS)
+
+
 # --- Attention ---
 
 # queries, keys, heads, heads of keys, size, size of values, mask's shape, attributes

@@ -22,25 +22,11 @@ OrtStatus* GetText(const OrtEpAssignedNode* node, std::string OrtEpAssignedNode:
 
 void AssignedNodes::Record(const Session& session) {
   is_recorded_ = true;
-  for (size_t i = 0; i < session.providers().size(); ++i) {
-    RecordOf(session, static_cast<int32_t>(i), session.providers()[i]->name());
-  }
-}
-
-void AssignedNodes::RecordOf(const Session& session, int32_t provider, const std::string& name) {
-  const Graph& graph = *session.model().graph;
-  for (size_t i = 0; i < graph.node_capacity(); ++i) {
-    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
-    if (node == nullptr || node->provider != provider) continue;
+  for (const AssignedGroup& group : session.assignment()) {
     OrtEpAssignedSubgraph& subgraph = subgraphs_.emplace_back();
-    subgraph.ep_name = name;
-    const auto fused = session.fused_nodes().find(node->name);
-    if (fused == session.fused_nodes().end()) {
-      subgraph.nodes.push_back({node->name, node->domain, node->op_type});
-    } else {
-      for (const NodeLabel& label : fused->second) {
-        subgraph.nodes.push_back({label.name, label.domain, label.op_type});
-      }
+    subgraph.ep_name = session.providers()[static_cast<size_t>(group.provider)]->name();
+    for (const NodeLabel& label : group.nodes) {
+      subgraph.nodes.push_back({label.name, label.domain, label.op_type});
     }
     for (const OrtEpAssignedNode& one : subgraph.nodes) subgraph.node_handles.push_back(&one);
     handles_.push_back(&subgraph);

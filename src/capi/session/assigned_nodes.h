@@ -26,7 +26,7 @@ class Session;
 namespace tenon::capi {
 
 // Subgraphs in the order of their providers: the nodes of the model that a provider fused into one,
-// or a node that runs alone, as it is after optimization.
+// or a node that was assigned alone, as it was before its provider rewrote its nodes.
 class AssignedNodes {
  public:
   void Record(const Session& session);
@@ -34,8 +34,6 @@ class AssignedNodes {
   const std::vector<const OrtEpAssignedSubgraph*>& subgraphs() const { return handles_; }
 
  private:
-  void RecordOf(const Session& session, int32_t provider, const std::string& name);
-
   bool is_recorded_ = false;
   std::deque<OrtEpAssignedSubgraph> subgraphs_;
   std::vector<const OrtEpAssignedSubgraph*> handles_;

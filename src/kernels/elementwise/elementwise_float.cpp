@@ -92,7 +92,7 @@ struct FloatLoops {
 };
 
 void PowVectorScalar(const void* a, const void* b, void* y, size_t n) {
-  // x^2 is common, and exact this way too.
+  // x^2 is common, and has the same bits this way.
   if (*static_cast<const float*>(b) == 2.0f)
     return FloatLoops<MulFunctor>::VectorVector(a, a, y, n);
   FloatLoops<PowFunctor>::VectorScalar(a, b, y, n);
