@@ -39,10 +39,9 @@ Made = tuple[torch.nn.Module, Size]  # a model, and the shape of its input
 
 
 def of_torchvision(name: str) -> Made:
-    module = importlib.import_module("torchvision.models")
-    for part in name.split("."):
-        module = getattr(module, part)
-    model = module(weights=None)
+    kind, _, function = name.rpartition(".")
+    module = importlib.import_module(f"torchvision.models.{kind}".rstrip("."))
+    model = getattr(module, function)(weights=None)
     if name.startswith("video."):
         return model, (1, 3, 8, 112, 112)
     side = 299 if name == "inception_v3" else 224

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "kernels/conv/conv_shape.h"
@@ -145,8 +144,6 @@ void AddTap(const RowTaps& taps, size_t tap, const float* HWY_RESTRICT in, Reduc
   const size_t count = range.size();
   if (width.stride == 1) {
     for (size_t x = 0; x < count; ++x) to[x] = reduce(to[x], from[x]);
-  } else if (width.stride == 2) {
-    for (size_t x = 0; x < count; ++x) to[x] = reduce(to[x], from[2 * x]);
   } else {
     for (size_t x = 0; x < count; ++x) to[x] = reduce(to[x], from[x * width.stride]);
   }
@@ -154,8 +151,8 @@ void AddTap(const RowTaps& taps, size_t tap, const float* HWY_RESTRICT in, Reduc
 
 // One output row at (z, y) of a plane.
 template <class Reduce>
-void ReduceRow(const PoolPlanarArgs& args, const RowTaps& taps, const float* plane, size_t z,
-               size_t y, Reduce reduce, float* out) {
+HWY_NOINLINE void ReduceRow(const PoolPlanarArgs& args, const RowTaps& taps, const float* plane,
+                            size_t z, size_t y, Reduce reduce, float* out) {
   // Not a structured binding: Clang 14 cannot capture one.
   const PoolDim &depth = args.dims[0], &height = args.dims[1], &width = args.dims[2];
   const TapRange depths = TapsInside(depth, z);
@@ -181,19 +178,6 @@ void ReduceRow(const PoolPlanarArgs& args, const RowTaps& taps, const float* pla
     }
   }
   std::fill_n(out, width.out, Reduce::kInitial);
-  if constexpr (std::is_same_v<Reduce, MaxOf> || std::is_same_v<Reduce, SumOf>) {
-    // Whole rows first, which makes fewer strided passes.
-    constexpr size_t kMostColumns = 1024;
-    if (heights.last - heights.first > 1 && width.kernel > 1 && width.in <= kMostColumns) {
-      float columns[kMostColumns];
-      std::fill_n(columns, width.in, Reduce::kInitial);
-      for_each_row([&](const float* HWY_RESTRICT row) HWY_ATTR {
-        for (size_t x = 0; x < width.in; ++x) columns[x] = reduce(columns[x], row[x]);
-      });
-      for (size_t w = 0; w < width.kernel; ++w) AddTap(taps, w, columns, reduce, out);
-      return;
-    }
-  }
   for_each_row([&](const float* row) HWY_ATTR {
     for (size_t w = 0; w < width.kernel; ++w) AddTap(taps, w, row, reduce, out);
   });
@@ -361,29 +345,29 @@ void RunRow(const PoolPlanarArgs& args, const RowTaps& taps, size_t plane, size_
 }
 
 // The most columns of a padded row, and of outputs.
-constexpr size_t kMostPadded = 1024;
+constexpr size_t kMostPadded = 4096;
 
 bool CanPadRows(const PoolDim& width) {
-  const bool is_easy = width.stride == 1 || (width.stride == 2 && hn::Lanes(D()) > 1);
-  const bool is_small =
-      std::max({width.in, width.out, width.kernel, width.dilation, width.pad_begin}) <= kMostPadded;
-  return is_easy && is_small && width.out > 1 && width.pad_begin + width.in <= kMostPadded &&
+  const bool is_small = std::max({width.in, width.out, width.kernel, width.stride, width.dilation,
+                                  width.pad_begin}) <= kMostPadded;
+  return is_small && width.out > 1 && width.pad_begin + width.in <= kMostPadded &&
          (width.out - 1) * width.stride + (width.kernel - 1) * width.dilation < kMostPadded;
 }
 
 // Rows of outputs by vectors: first the rows of a window, into one that has the reduction's initial
-// value in the place of pads; then, along that one, the columns. The order is that of ReduceRow.
+// value in the place of pads; then, along that one, the columns.
 template <class Reduce>
 class PaddedPool {
  public:
   explicit PaddedPool(const PoolPlanarArgs& args) : args_(args) {
-    std::fill(std::begin(row_), std::end(row_), Reduce::kInitial);
+    const size_t read = (width_.out - 1) * width_.stride + (width_.kernel - 1) * width_.dilation;
+    std::fill_n(row_, read + 3 * hn::Lanes(D()), Reduce::kInitial);
     for (size_t x = 0; is_average_ && x < width_.out; ++x) {
       counts_[x] = static_cast<float>(CountedTaps(width_, x, pads_));
     }
   }
 
-  void Run(const Range& planes) {
+  HWY_NOINLINE void Run(const Range& planes) {
     float* out = args_.out + planes.first * depth_.out * height_.out * width_.out;
     for (size_t plane = planes.first; plane < planes.last; ++plane) {
       const float* in = args_.in + plane * depth_.in * height_.in * width_.in;
@@ -425,9 +409,9 @@ class PaddedPool {
       V sum = hn::Set(d, Reduce::kInitial);
       for (size_t w = 0; w < width_.kernel; ++w) {
         const float* from = row_ + x * width_.stride + w * width_.dilation;
-        V values = hn::LoadU(d, from);
-        if (width_.stride == 2) values = hn::ConcatEven(d, hn::LoadU(d, from + lanes), values);
-        sum = reduce_(sum, values);
+        sum = reduce_(sum, width_.stride == 1
+                               ? hn::LoadU(d, from)
+                               : LoadStrided(from, width_.stride, std::min(lanes, width_.out - x)));
       }
       if (is_average_) sum = hn::Div(sum, hn::Mul(row_count, hn::LoadU(d, counts_ + x)));
       StoreUpTo(sum, d, out + x, width_.out - x);
@@ -442,7 +426,7 @@ class PaddedPool {
   const bool pads_ = args_.kind == PlanarPoolKind::kAverageIncludingPads;
   const Reduce reduce_ = {};
   float row_[kMostPadded + 3 * kMostLanes];
-  float counts_[kMostPadded + kMostLanes] = {};  // elements of a row of each window
+  float counts_[kMostPadded + kMostLanes];  // elements of a row of each window, if it averages
 };
 
 void RunTask(const PoolPlanarArgs& args, size_t task) {
