@@ -24,7 +24,7 @@ EXPECTED = {
     "matmul_of_4_bits": 20.3,
     "matmul_of_a_row": 32.9,
     "matmul_of_activations": 85.1,
-    "max_pool": 87.5,
+    "max_pool": 81.0,
     "quantized_conv": 805.9,
     "reduce_mean": 20.4,
     "resize": 78.2,

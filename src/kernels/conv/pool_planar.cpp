@@ -409,13 +409,20 @@ class PaddedPool {
       V sum = hn::Set(d, Reduce::kInitial);
       for (size_t w = 0; w < width_.kernel; ++w) {
         const float* from = row_ + x * width_.stride + w * width_.dilation;
-        sum = reduce_(sum, width_.stride == 1
-                               ? hn::LoadU(d, from)
-                               : LoadStrided(from, width_.stride, std::min(lanes, width_.out - x)));
+        sum = reduce_(sum, Columns(from, std::min(lanes, width_.out - x)));
       }
       if (is_average_) sum = hn::Div(sum, hn::Mul(row_count, hn::LoadU(d, counts_ + x)));
       StoreUpTo(sum, d, out + x, width_.out - x);
     }
+  }
+
+  // Of a vector's outputs, of which `count` are used; whole vectors may be read.
+  HWY_INLINE V Columns(const float* from, size_t count) const {
+    const D d;
+    if (width_.stride == 1) return hn::LoadU(d, from);
+    const size_t lanes = hn::Lanes(d);
+    if (width_.stride > 2 || lanes == 1) return LoadStrided(from, width_.stride, count);
+    return hn::ConcatEven(d, hn::LoadU(d, from + lanes), hn::LoadU(d, from));
   }
 
   static constexpr size_t kMostLanes = hn::MaxLanes(D());
