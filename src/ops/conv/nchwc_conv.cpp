@@ -321,7 +321,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     };
     const float* weights = packed_.ready();
     if (weights == nullptr && CanPackOnTheWay(shape)) {
-      return packed_.GetOrRead(PackedSize(), Blocks(), pack);
+      return packed_.GetOrRead(PackedSize(), Blocks(), pack, HugePages::kIfQuick);
     }
     const auto pack_all = [&](const Tensor& constant, float* packed) {
       pack(constant, packed, 0, Blocks());

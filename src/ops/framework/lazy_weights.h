@@ -72,18 +72,18 @@ class LazyWeights {
   // Writes the parts [first, last) of the weights.
   using FillParts =
       FunctionRef<void(const Tensor& constant, float* weights, size_t first, size_t last)>;
-  Result<Source> GetOrRead(size_t floats, size_t parts, FillParts fill) const {
+  Result<Source> GetOrRead(size_t floats, size_t parts, FillParts fill,
+                           HugePages pages = HugePages::kPreferred) const {
     if (const float* weights = ready()) return Source{weights, {}};
     const MutexLock lock(mutex_);
     if (ready() == nullptr && !IsShared()) {
-      TENON_ASSIGN_OR_RETURN(const bool is_time, MakeSome(floats, parts, fill));
+      TENON_ASSIGN_OR_RETURN(const bool is_time, MakeSome(floats, parts, fill, pages));
       if (!is_time) return Source{nullptr, constant_};
     }
     const auto fill_rest = [&](const Tensor& constant, float* weights) {
       if (made_parts_ < parts) fill(constant, weights, made_parts_, parts);
     };
-    TENON_ASSIGN_OR_RETURN(const float* weights,
-                           MakeLocked(floats, fill_rest, HugePages::kIfQuick));
+    TENON_ASSIGN_OR_RETURN(const float* weights, MakeLocked(floats, fill_rest, pages));
     return Source{weights, {}};
   }
 
@@ -94,7 +94,7 @@ class LazyWeights {
   }
 
   // Whether it is time to make all that is left. Makes as many parts as the policy grants now.
-  Result<bool> MakeSome(size_t floats, size_t parts, FillParts fill) const {
+  Result<bool> MakeSome(size_t floats, size_t parts, FillParts fill, HugePages pages) const {
     constexpr size_t kFloatsAtOnce = 1 << 20;
     if (reads_ < policy_.runs_before_packing) {
       ++reads_;
@@ -107,7 +107,7 @@ class LazyWeights {
       const PackingPace::Clock::time_point begin = PackingPace::Clock::now();
       if (!policy_.pace->MayPack(begin)) return false;
       if (!reserved_.defined()) {
-        TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats, HugePages::kIfQuick));
+        TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats, pages));
       }
       const size_t end = std::min(parts, made_parts_ + step);
       fill(constant_, reserved_.data<float>(), made_parts_, end);

@@ -89,13 +89,15 @@ Status RunProducts(KernelContext& context, const Products& products, size_t coun
       });
 }
 
+constexpr size_t kFewRows = 64;
+
 // How many columns of B a first run packs at a time: those that stay in L2 while they are
 // multiplied, but enough to repay reading many rows of A for them. 0: packing all at once serves
 // better, as B is small, or there would be too few such slabs for many threads, or a slab would
 // take too long for a run that is to end early.
 size_t SlabColumns(const kernels::GemmSizes& s) {
   constexpr size_t kWorthwhile = 256 << 10, kSlab = 256 << 10, kEnoughSlabs = 8;
-  constexpr size_t kFewRows = 64, kPanelsForManyRows = 6, kMostRows = 1024;
+  constexpr size_t kPanelsForManyRows = 6, kMostRows = 1024;
   const size_t panel = kernels::GemmPanelColumns();
   if (kernels::PackedGemmBSize(s.n, s.k) < kWorthwhile || s.m > kMostRows) return 0;
   const size_t most = s.n / panel / kEnoughSlabs;
@@ -232,8 +234,8 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
   return OkStatus();
 }
 
-Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const MatrixStack& b,
-                                                 bool may_read) const {
+Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, size_t rows,
+                                                 const MatrixStack& b, bool may_read) const {
   if (const float* packed = packed_.ready()) return LazyWeights::Source{packed, {}};
   if (!packed_.is_kept()) return LazyWeights::Source{};
   const size_t floats = packed_stride_ * b.count();
@@ -248,7 +250,11 @@ Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, const M
       }
     });
   };
-  if (may_read) return packed_.GetOrRead(floats, tasks * b.count(), pack_tasks);
+  if (may_read) {
+    // Few rows read all weights for little work.
+    const HugePages pages = rows <= kFewRows ? HugePages::kPreferred : HugePages::kIfQuick;
+    return packed_.GetOrRead(floats, tasks * b.count(), pack_tasks, pages);
+  }
   const auto pack = [&](const Tensor& constant, float* packed) {
     if (bf16_) {
       return PackBf16B(context.threads(), MatrixOf(constant, b), b.columns, b.rows, *bf16_, packed);
@@ -296,7 +302,7 @@ Status MatrixProduct::RunBf16(KernelContext& context, const ProductAddends& adde
   products.parts = *bf16_;
   products.a = MatrixOf(context.Input(0), a);
   if (packed_.is_kept()) {
-    TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept, KeptB(context, b, false));
+    TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept, KeptB(context, a.rows, b, false));
     products.packed_b = kept.weights;
   } else {
     products.b = MatrixOf(context.Input(1), b);
@@ -317,7 +323,8 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
   Operand a = {std::move(left), context.Input(0).data<float>()};
   Operand b = {std::move(right), context.Input(1).data<float>()};
   const size_t slab = SlabColumnsOf(a.stack, b.stack);
-  TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept, KeptB(context, b.stack, slab != 0));
+  TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept,
+                         KeptB(context, a.stack.rows, b.stack, slab != 0));
   GemmArgs args;
   args.alpha = options_.alpha;
   args.beta = addends.beta;

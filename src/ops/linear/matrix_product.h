@@ -59,9 +59,9 @@ class MatrixProduct {
   Status Run(KernelContext& context, const ProductAddends& addends) const;
 
  private:
-  // Input 1 as packed matrices, or as the constant where `may_read` allows it; neither if it is not
-  // kept.
-  Result<LazyWeights::Source> KeptB(KernelContext& context, const MatrixStack& b,
+  // Input 1 as packed matrices for so many rows of A, or as the constant where `may_read` allows
+  // it; neither if it is not kept.
+  Result<LazyWeights::Source> KeptB(KernelContext& context, size_t rows, const MatrixStack& b,
                                     bool may_read) const;
 
   size_t SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) const;
