@@ -31,7 +31,7 @@ TIMM = """cait_xxs24_224 coat_lite_tiny cspdarknet53 davit_tiny dla34 dpn68 eca_
     levit_128s mixer_s16_224 mobilenetv4_conv_small mobileone_s0 mobilevit_s poolformer_s12
     pvt_v2_b0 repvgg_a0 res2net50_26w_4s resmlp_12_224 rexnet_100 selecsls42b tinynet_a
     vovnet39a""".split()
-TRANSFORMERS = """Albert Bart CLIPVision DebertaV2 DistilBert Electra Funnel Hubert MobileBert
+TRANSFORMERS = """Albert Bart CLIPVision DebertaV2 DistilBert Electra Hubert MobileBert
     MPNet Roberta SqueezeBert""".split()
 
 Size = tuple[int, ...]
