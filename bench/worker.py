@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 
-# At least so many runs, so many times the time of the first one, and the time in which a slow system
-# supplies the memory for a second copy of the weights.
+# At least so many runs, so many times the time of the first one, and the time in which a slow
+# system supplies the memory for a second copy of the weights.
 WARM_UP_RUNS = 2
 WARM_UP_TIMES_FIRST = 8
 WARM_UP_BYTES_PER_SECOND = 200e6
