@@ -36,7 +36,8 @@ struct ConvData {
                             c.shape.in_height * c.shape.in_width,
                         1)),
         weights(RandomFloats(c.shape.out_channels * (c.shape.in_channels / c.shape.groups) *
-                                 c.shape.frames.taps * c.shape.kernel_height * c.shape.kernel_width,
+                                 c.shape.frames.kernel * c.shape.kernel_height *
+                                 c.shape.kernel_width,
                              2)),
         bias(RandomFloats(c.shape.out_channels, 3)),
         pixels(c.shape.frames.out * c.shape.out_height * c.shape.out_width),

@@ -77,7 +77,7 @@ inline std::vector<double> ReferenceConv(const Conv2dShape& s, const std::vector
                                          const std::vector<float>& weights) {
   const size_t group_in = s.in_channels / s.groups;
   const size_t group_out = s.out_channels / s.groups;
-  const size_t taps = s.frames.taps * s.kernel_height * s.kernel_width;
+  const size_t taps = s.frames.kernel * s.kernel_height * s.kernel_width;
   const size_t in_pixels = s.frames.in * s.in_height * s.in_width;
   // Where tap t of output pixel p is in a channel of the input; -1: in the pads.
   const auto source = [&s](size_t p, size_t t) {
@@ -86,7 +86,7 @@ inline std::vector<double> ReferenceConv(const Conv2dShape& s, const std::vector
     };
     const size_t row = p / s.out_width, tap_row = t / s.kernel_width;
     const long z = at(row / s.out_height, s.frames.stride, tap_row / s.kernel_height,
-                      s.frames.dilation, s.frames.pad);
+                      s.frames.dilation, s.frames.pad_begin);
     const long y = at(row % s.out_height, s.stride_height, tap_row % s.kernel_height,
                       s.dilation_height, s.pad_top);
     const long x =

@@ -194,7 +194,7 @@ const ConvCase kWinogradCases[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvWinogradTest, testing::ValuesIn(kWinogradCases), ConvCaseName);
 
-constexpr Conv2dShape WithFrames(Conv2dShape shape, Conv2dShape::Frames frames) {
+constexpr Conv2dShape WithFrames(Conv2dShape shape, ConvDim frames) {
   shape.frames = frames;
   return shape;
 }
@@ -219,7 +219,7 @@ TEST_P(ConvWinogradFramesTest, MatchesReferenceInNchw) {
   const ConvCase& c = GetParam();
   ASSERT_TRUE(ConvWinogradSupports(c.shape));
   const ConvData data(c);
-  const auto channels = static_cast<double>(c.shape.in_channels * c.shape.frames.taps);
+  const auto channels = static_cast<double>(c.shape.in_channels * c.shape.frames.kernel);
   const double deviation = std::sqrt(channels);
   CheckPlanar(c, data, data.weights, false, WinogradTile::k2x2, 1e-6 + 4e-6 * deviation);
   CheckPlanar(c, data, data.weights, false, WinogradTile::k4x4, 1e-6 + 1.6e-5 * deviation);

@@ -4,20 +4,9 @@
 #include <cstddef>
 
 #include "kernels/conv/conv_epilogue.h"
+#include "kernels/conv/conv_shape.h"
 
 namespace tenon::kernels {
-
-// One spatial dimension. In Conv, output coordinate y and tap r use input coordinate y * stride + r
-// * dilation - pad_begin. In ConvTranspose, input coordinate x and tap r contribute to output
-// coordinate x * stride + r * dilation - pad_begin. Missing leading dimensions have the defaults.
-struct ConvDim {
-  size_t in = 1;
-  size_t out = 1;
-  size_t kernel = 1;
-  size_t stride = 1;
-  size_t dilation = 1;
-  size_t pad_begin = 0;
-};
 
 struct ConvGeneralShape {
   size_t batch = 1;

@@ -19,6 +19,20 @@ constexpr size_t BlockedSize(size_t batch, size_t channels, size_t pixels) {
   return batch * ChannelBlocks(channels) * pixels * kChannelBlock;
 }
 
+// One spatial dimension. In Conv, output coordinate y and tap r use input coordinate y * stride + r
+// * dilation - pad_begin. In ConvTranspose, input coordinate x and tap r contribute to output
+// coordinate x * stride + r * dilation - pad_begin. Missing leading dimensions have the defaults.
+struct ConvDim {
+  size_t in = 1;
+  size_t out = 1;
+  size_t kernel = 1;
+  size_t stride = 1;
+  size_t dilation = 1;
+  size_t pad_begin = 0;
+
+  bool operator==(const ConvDim&) const = default;
+};
+
 // Output pixel (y, x) and tap (r, s) read input pixel
 // (y * stride_height + r * dilation_height - pad_top, x * stride_width + s * dilation_width -
 // pad_left), or zero where that is outside the input. Padding at the bottom and right follows from
@@ -27,17 +41,6 @@ constexpr size_t BlockedSize(size_t batch, size_t channels, size_t pixels) {
 // With `frames`, an image has a third, outer axis: [N, C, frames, H, W], and NCHW16c becomes
 // [N, ceil(C / 16), frames, H, W, 16]. Only conv_winograd.h supports it.
 struct Conv2dShape {
-  struct Frames {
-    size_t in = 1;
-    size_t out = 1;
-    size_t taps = 1;
-    size_t stride = 1;
-    size_t dilation = 1;
-    size_t pad = 0;  // before the first
-
-    bool operator==(const Frames&) const = default;
-  };
-
   size_t batch = 1;
   size_t in_channels = 0;  // of all groups
   size_t in_height = 0;
@@ -54,7 +57,7 @@ struct Conv2dShape {
   size_t dilation_width = 1;
   size_t pad_top = 0;
   size_t pad_left = 0;
-  Frames frames = {};
+  ConvDim frames = {};
 };
 
 // The range of taps r in [first, last) for which start + r * dilation lies in [0, size). `start`

@@ -52,8 +52,8 @@ void TransformInputs(const Group& group) {
   const WinogradPlan& plan = group.plan;
   const size_t row = shape.in_width * kChannelBlock;
   const size_t plane = shape.in_height * row;
-  const Conv2dShape::Frames& frames = shape.frames;
-  const size_t blocks = plan.in_blocks / frames.taps;  // of channels
+  const ConvDim& frames = shape.frames;
+  const size_t blocks = plan.in_blocks / frames.kernel;  // of channels
   const size_t count = group.tiles.size();
   for (size_t t = 0; t < count; ++t) {
     const TilePosition at = Locate(group, group.tiles.first + t);
@@ -62,20 +62,22 @@ void TransformInputs(const Group& group) {
     const TapRange rows = ValidTaps(y, 1, W::kSize, shape.in_height);
     const TapRange columns = ValidTaps(x, 1, W::kSize, shape.in_width);
     const float* in = group.args.in + at.image * blocks * frames.in * plane;
-    const ptrdiff_t first_frame = FirstTap(at.frame, frames.stride, frames.pad);
-    const TapRange taps = ValidTaps(first_frame, frames.dilation, frames.taps, frames.in);
+    const ptrdiff_t first_frame = FirstTap(at.frame, frames.stride, frames.pad_begin);
+    const TapRange taps = ValidTaps(first_frame, frames.dilation, frames.kernel, frames.in);
     const ptrdiff_t offset = y * static_cast<ptrdiff_t>(row) + x * ptrdiff_t{kChannelBlock};
-    for (size_t i = 0; i < plan.in_blocks; ++i) {
-      const size_t tap = i / blocks;
+    float* out = group.in + t * kChannelBlock;
+    for (size_t tap = 0; tap < frames.kernel; ++tap) {
+      // Nothing is read of a frame in the pads.
       const bool is_inside = tap >= taps.first && tap < taps.last;
+      const size_t last_row = is_inside ? rows.last : rows.first;
       const ptrdiff_t frame = first_frame + static_cast<ptrdiff_t>(tap * frames.dilation);
-      const size_t from =
-          is_inside ? (i % blocks * frames.in + static_cast<size_t>(frame)) * plane : 0;
-      float* out = group.in + (i * count + t) * kChannelBlock;
-      for (size_t lane = 0; lane < kChannelBlock; lane += kBlockLanes) {
-        TransformInput<W>(in + from + offset + static_cast<ptrdiff_t>(lane), row,
-                          {rows.first, is_inside ? rows.last : rows.first},
-                          {columns.first, columns.last}, out + lane, plan.in_stride);
+      const float* from = in + (is_inside ? static_cast<size_t>(frame) * plane : 0);
+      for (size_t b = 0; b < blocks; ++b, from += frames.in * plane, out += count * kChannelBlock) {
+        for (size_t lane = 0; lane < kChannelBlock; lane += kBlockLanes) {
+          TransformInput<W>(from + offset + static_cast<ptrdiff_t>(lane), row,
+                            {rows.first, last_row}, {columns.first, columns.last}, out + lane,
+                            plan.in_stride);
+        }
       }
     }
   }
@@ -103,7 +105,7 @@ void Multiply(const Group& group, const float* weights, size_t blocks, const Til
   tile.rows = 1;
   tile.columns = 1;
   tile.depth = kChannelBlock;
-  const size_t blocks_of_tap = plan.in_blocks / group.args.shape.frames.taps;
+  const size_t blocks_of_tap = plan.in_blocks / group.args.shape.frames.kernel;
   tile.last_depth = group.args.shape.in_channels - (blocks_of_tap - 1) * kChannelBlock;
   tile.weights_plane_stride = kChannelBlock * kChannelBlock;
   tile.weights_block_stride = plan.block_floats;

@@ -18,9 +18,9 @@ struct ConvWinogradPlanarArgs {
   Conv2dShape shape;
   WinogradTile tile;     // not kNone
   const float* in;       // [batch][in_channels][frames.in][in_height][in_width]
-  const float* weights;  // [out_channels][in_channels][frames.taps][3][3], or if `of_transpose` is
-                         // set, which excludes frames, [in_channels][out_channels][3][3] with the
-                         // taps in reverse order: those of the convolution whose input gradient
+  const float* weights;  // [out_channels][in_channels][frames.kernel][3][3], or if `of_transpose`
+                         // is set, which excludes frames, [in_channels][out_channels][3][3] with
+                         // the taps in reverse order: those of the convolution whose input gradient
                          // this is
   bool of_transpose = false;
   float* out;             // [batch][out_channels][frames.out][out_height][out_width]

@@ -28,7 +28,7 @@ double WinogradCost(const Conv2dShape& shape, WinogradTile tile) {
   const double tiles =
       static_cast<double>(shape.batch * shape.frames.out * CeilDiv(shape.out_height, side) *
                           CeilDiv(shape.out_width, side));
-  const double taps = static_cast<double>(shape.frames.taps);
+  const double taps = static_cast<double>(shape.frames.kernel);
   const double positions = static_cast<double>((side + 2) * (side + 2));
   const double pairs = static_cast<double>(shape.in_channels * shape.out_channels);
   const double blocks = static_cast<double>(ChannelBlocks(shape.in_channels)) +
@@ -48,14 +48,14 @@ constexpr double kPackCost = 40;
 constexpr double kGeneralCost = 1.2;
 
 double CopyCost(const Conv2dShape& shape) {
-  const Conv2dShape::Frames& frames = shape.frames;
+  const ConvDim& frames = shape.frames;
   const auto in = static_cast<double>(shape.batch * frames.in * shape.in_height * shape.in_width);
   const auto out =
       static_cast<double>(shape.batch * frames.out * shape.out_height * shape.out_width);
   return kCopyCost *
          (in / static_cast<double>(shape.out_channels) +
           out / static_cast<double>(shape.in_channels)) /
-         static_cast<double>(frames.taps);
+         static_cast<double>(frames.kernel);
 }
 
 bool HasEnoughChannels(const Conv2dShape& shape) {
@@ -104,7 +104,7 @@ WinogradTile ChoosePlanarWinogradTile(const Conv2dShape& shape) {
 
 bool WinogradGradientWorthwhile(const Conv2dShape& shape) {
   if (!ConvWinogradSupports(shape) || !HasEnoughChannels(shape)) return false;
-  if (shape.frames != Conv2dShape::Frames()) return false;
+  if (shape.frames != ConvDim()) return false;
   constexpr double kPositions = 36;
   const double cost =
       WinogradCost(shape, WinogradTile::k4x4) + CopyCost(shape) / 2 + kPackCost * kPositions;

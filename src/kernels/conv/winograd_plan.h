@@ -15,7 +15,7 @@ struct WinogradPlan {
   WinogradPlan(const Conv2dShape& shape, WinogradTile tile, bool packed_weights, size_t threads)
       : out_side(static_cast<size_t>(tile)),
         positions((out_side + 2) * (out_side + 2)),
-        in_blocks(shape.frames.taps * ChannelBlocks(shape.in_channels)),
+        in_blocks(shape.frames.kernel * ChannelBlocks(shape.in_channels)),
         out_blocks(ChannelBlocks(shape.out_channels)),
         tile_rows(CeilDiv(shape.out_height, out_side)),
         tile_columns(CeilDiv(shape.out_width, out_side)),

@@ -98,7 +98,7 @@ HWY_INLINE void TransformFilters(const float* g, size_t stride, float* out) {
 template <size_t kSide>
 void PackBlock(const Conv2dShape& shape, const float* weights, size_t block, float* packed) {
   constexpr size_t kTaps = 9, kFilters = 7;  // at a time, so that they stay in L1
-  const size_t frames = shape.frames.taps;
+  const size_t frames = shape.frames.kernel;
   const size_t padded = ChannelBlocks(shape.in_channels) * kChannelBlock;  // channels of a frame
   const size_t stride = frames * padded * kChannelBlock;
   const size_t filters = shape.in_channels * frames;
@@ -134,8 +134,8 @@ const PackWinogradFunction kPackWinograd4 = &PackBlock<6>;
 #if HWY_ONCE
 size_t PackedWinogradWeightsSize(const Conv2dShape& shape, WinogradTile tile) {
   const size_t side = static_cast<size_t>(tile) + 2;
-  return ChannelBlocks(shape.out_channels) * shape.frames.taps * ChannelBlocks(shape.in_channels) *
-         side * side * kChannelBlock * kChannelBlock;
+  return ChannelBlocks(shape.out_channels) * shape.frames.kernel *
+         ChannelBlocks(shape.in_channels) * side * side * kChannelBlock * kChannelBlock;
 }
 
 void PackWinogradWeights(const Conv2dShape& shape, WinogradTile tile, const float* weights,

@@ -30,12 +30,7 @@ Conv2dShape ShapeOfFrames(const ConvGeneralShape& shape) {
                      .dilation_width = width.dilation,
                      .pad_top = height.pad_begin,
                      .pad_left = width.pad_begin,
-                     .frames = {.in = depth.in,
-                                .out = depth.out,
-                                .taps = depth.kernel,
-                                .stride = depth.stride,
-                                .dilation = depth.dilation,
-                                .pad = depth.pad_begin}};
+                     .frames = depth};
 }
 
 // Nothing for three dimensions.
