@@ -6,6 +6,7 @@
 #include "runtime/config.h"
 #include "runtime/packed_weight_files.h"
 #include "runtime/packing_pace.h"
+#include "runtime/session_weights.h"
 
 namespace tenon {
 namespace {
@@ -25,6 +26,7 @@ Result<WeightPolicy> MakeWeightPolicy(const StringMap& config,
                                       std::shared_ptr<SharedWeights> shared, const Logger& logger) {
   WeightPolicy policy;
   policy.shared = std::move(shared);
+  policy.session = std::make_shared<SessionWeights>();
   const auto folder = config.find(std::string_view("tenon.packed_weights_folder"));
   if (folder != config.end() && !folder->second.empty()) {
     TENON_ASSIGN_OR_RETURN(policy.files, PackedWeightFiles::Open(folder->second, logger));

@@ -180,5 +180,44 @@ TEST(LazyWeightsTest, WeightsOfAnotherSessionAreUsedAtOnce) {
   EXPECT_EQ(second.GetOrRead(2, 2, CopyParts).value().weights, weights);
 }
 
+TEST(LazyWeightsTest, KernelsOfASessionMakeThemOnce) {
+  const Tensor constant = Tensor::Of<float>({2}, {1, 2});
+  const WeightPolicy policy = {.session = std::make_shared<SessionWeights>()};
+  LazyWeights first, second, other_form, other_constant;
+  first.Keep(constant, "copy", policy);
+  second.Keep(constant, "copy", policy);
+  other_form.Keep(constant, "other", policy);
+  other_constant.Keep(Tensor::Of<float>({2}, {1, 2}), "copy", policy);
+  int made = 0;
+  const auto make = [&](const Tensor& from, float* into, size_t begin, size_t end) {
+    ++made;
+    CopyParts(from, into, begin, end);
+  };
+  // In the first run each kernel reads the constant.
+  EXPECT_EQ(first.GetOrRead(2, 2, make).value().weights, nullptr);
+  EXPECT_EQ(second.GetOrRead(2, 2, make).value().weights, nullptr);
+  EXPECT_EQ(made, 0);
+  const float* const weights = first.GetOrRead(2, 2, make).value().weights;
+  ASSERT_NE(weights, nullptr);
+  EXPECT_EQ(second.ready(), weights);
+  EXPECT_EQ(second.GetOrRead(2, 2, make).value().weights, weights);
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(other_form.ready(), nullptr);
+  EXPECT_EQ(other_constant.ready(), nullptr);
+}
+
+TEST(LazyWeightsTest, AConstantAtTheAddressOfOneThatWasReleasedIsAnother) {
+  std::vector<float> memory = {1, 2};
+  const Tensor constant = Tensor::View(DataType::kFloat, Shape({2}), memory.data(), nullptr);
+  const WeightPolicy policy = {.session = std::make_shared<SessionWeights>()};
+  LazyWeights first, second;
+  first.Keep(constant, "copy", policy);
+  EXPECT_EQ(first.Get(2, Copy).value()[1], 2);
+  memory[1] = 3;
+  second.Keep(constant, "copy", policy);
+  EXPECT_EQ(second.Get(2, Copy).value()[1], 3);
+  EXPECT_EQ(first.ready()[1], 2);
+}
+
 }  // namespace
 }  // namespace tenon

@@ -20,6 +20,7 @@
 #include "kernels/dispatch.h"
 #include "runtime/packed_weight_files.h"
 #include "runtime/packing_pace.h"
+#include "runtime/session_weights.h"
 #include "runtime/shared_weights.h"
 #include "runtime/weight_policy.h"
 #include "tensor/tensor.h"
@@ -33,24 +34,26 @@ class LazyWeights {
   using Fill = FunctionRef<void(const Tensor& constant, float* weights)>;
 
   // Takes the constant from which the weights will be made. `form` identifies the form of the
-  // weights: kernels with equal forms share them.
+  // weights, and the parts in which they are made: kernels with equal forms share them.
   void Keep(Tensor constant, std::string_view form, const WeightPolicy& policy) {
-    constant_ = std::move(constant);
-    form_ = Format("{} of {} {} on {}", form, DataTypeName(constant_.type()), constant_.shape(),
+    form_ = Format("{} of {} {} on {}", form, DataTypeName(constant.type()), constant.shape(),
                    kernels::ActiveForm());
     policy_ = policy;
-    is_kept_ = true;
+    making_ = policy.session ? policy.session->Of(constant, form_)
+                             : std::make_shared<WeightsInMaking>(std::move(constant));
   }
   // Whether Keep was called; unlike the constant, this does not change during other runs.
-  bool is_kept() const { return is_kept_; }
+  bool is_kept() const { return making_ != nullptr; }
   // Takes the memory of the weights, so many floats, so that no later call fails.
   Status Reserve(size_t floats) {
-    TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats, HugePages::kPreferred));
-    return OkStatus();
+    const MutexLock lock(making_->mutex);
+    return AllocateLocked(floats, HugePages::kPreferred);
   }
 
   // The weights if they were made, else null.
-  const float* ready() const { return ready_.load(std::memory_order_acquire); }
+  const float* ready() const {
+    return making_ ? making_->ready.load(std::memory_order_acquire) : nullptr;
+  }
 
   // The weights, so many floats. The first call makes them by `fill`, while others wait, and
   // releases the constant, with its memory if it lies in a mapped file. Weights that a run reads
@@ -59,7 +62,7 @@ class LazyWeights {
   Result<const float*> Get(size_t floats, Fill fill,
                            HugePages pages = HugePages::kPreferred) const {
     if (const float* weights = ready()) return weights;
-    const MutexLock lock(mutex_);
+    const MutexLock lock(making_->mutex);
     return MakeLocked(floats, fill, pages);
   }
 
@@ -75,13 +78,13 @@ class LazyWeights {
   Result<Source> GetOrRead(size_t floats, size_t parts, FillParts fill,
                            HugePages pages = HugePages::kPreferred) const {
     if (const float* weights = ready()) return Source{weights, {}};
-    const MutexLock lock(mutex_);
+    const MutexLock lock(making_->mutex);
     if (ready() == nullptr && !IsShared()) {
       TENON_ASSIGN_OR_RETURN(const bool is_time, MakeSome(floats, parts, fill, pages));
-      if (!is_time) return Source{nullptr, constant_};
+      if (!is_time) return Source{nullptr, making_->constant};
     }
     const auto fill_rest = [&](const Tensor& constant, float* weights) {
-      if (made_parts_ < parts) fill(constant, weights, made_parts_, parts);
+      if (making_->made_parts < parts) fill(constant, weights, making_->made_parts, parts);
     };
     TENON_ASSIGN_OR_RETURN(const float* weights, MakeLocked(floats, fill_rest, pages));
     return Source{weights, {}};
@@ -90,7 +93,13 @@ class LazyWeights {
  private:
   // Whether another session has made the weights.
   bool IsShared() const {
-    return policy_.shared != nullptr && policy_.shared->Find(constant_, form_) != nullptr;
+    return policy_.shared != nullptr && policy_.shared->Find(making_->constant, form_) != nullptr;
+  }
+
+  Status AllocateLocked(size_t floats, HugePages pages) const {
+    if (making_->memory.defined()) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(making_->memory, AllocatePacked(floats, pages));
+    return OkStatus();
   }
 
   // Whether it is time to make all that is left. Makes as many parts as the policy grants now.
@@ -103,15 +112,13 @@ class LazyWeights {
     if (policy_.pace == nullptr) return true;
     const StopScope whole(nullptr);  // a part is not made again
     const size_t step = std::max<size_t>(1, parts * kFloatsAtOnce / std::max<size_t>(1, floats));
-    while (made_parts_ < parts) {
+    while (making_->made_parts < parts) {
       const PackingPace::Clock::time_point begin = PackingPace::Clock::now();
       if (!policy_.pace->MayPack(begin)) return false;
-      if (!reserved_.defined()) {
-        TENON_ASSIGN_OR_RETURN(reserved_, AllocatePacked(floats, pages));
-      }
-      const size_t end = std::min(parts, made_parts_ + step);
-      fill(constant_, reserved_.data<float>(), made_parts_, end);
-      made_parts_ = end;
+      TENON_RETURN_IF_ERROR(AllocateLocked(floats, pages));
+      const size_t end = std::min(parts, making_->made_parts + step);
+      fill(making_->constant, making_->memory.data<float>(), making_->made_parts, end);
+      making_->made_parts = end;
       policy_.pace->Packed(begin, PackingPace::Clock::now());
     }
     return true;
@@ -123,10 +130,8 @@ class LazyWeights {
     if (key) {
       if (std::optional<Tensor> loaded = policy_.files->Load(*key)) return *std::move(loaded);
     }
-    Tensor made = reserved_;
-    if (!made.defined()) {
-      TENON_ASSIGN_OR_RETURN(made, AllocatePacked(floats, pages));
-    }
+    TENON_RETURN_IF_ERROR(AllocateLocked(floats, pages));
+    Tensor made = making_->memory;
     fill(constant, made.data<float>());
     // The system may join the small pages, now that they are there.
     PreferHugePages(made.raw(), made.bytes(), HugePages::kPreferred);
@@ -138,29 +143,25 @@ class LazyWeights {
     if (const float* weights = ready()) return weights;
     const StopScope whole(nullptr);  // later runs use the weights
     const auto make = [&](const Tensor& constant) { return Make(constant, floats, fill, pages); };
+    Tensor& constant = making_->constant;
     if (policy_.shared != nullptr) {
-      TENON_ASSIGN_OR_RETURN(weights_, policy_.shared->Get(constant_, form_, make));
+      TENON_ASSIGN_OR_RETURN(making_->weights, policy_.shared->Get(constant, form_, make));
     } else {
-      TENON_ASSIGN_OR_RETURN(Tensor made, make(constant_));
-      weights_ = std::make_shared<const Tensor>(std::move(made));
+      TENON_ASSIGN_OR_RETURN(Tensor made, make(constant));
+      making_->weights = std::make_shared<const Tensor>(std::move(made));
     }
-    ready_.store(weights_->data<float>(), std::memory_order_release);
+    making_->ready.store(making_->weights->data<float>(), std::memory_order_release);
     MappedFile::ReleasePages(
-        constant_.owner(),
-        {static_cast<const std::byte*>(std::as_const(constant_).raw()), constant_.bytes()});
-    constant_ = reserved_ = Tensor();
+        constant.owner(),
+        {static_cast<const std::byte*>(std::as_const(constant).raw()), constant.bytes()});
+    constant = making_->memory = Tensor();
     return ready();
   }
 
-  bool is_kept_ = false;
   std::string form_;
   WeightPolicy policy_;
-  mutable Mutex mutex_;
-  mutable std::atomic<const float*> ready_ = nullptr;
-  mutable Tensor constant_, reserved_;
-  mutable size_t reads_ = 0;       // of the constant, by runs
-  mutable size_t made_parts_ = 0;  // in reserved_
-  mutable std::shared_ptr<const Tensor> weights_;
+  std::shared_ptr<WeightsInMaking> making_;  // null until Keep
+  mutable size_t reads_ = 0;                 // of the constant by this kernel's runs; by its mutex
 };
 
 }  // namespace tenon
