@@ -28,7 +28,8 @@ struct WeightPolicy {
   std::shared_ptr<SharedWeights> shared;  // where sessions share them; null: they are not shared
   std::shared_ptr<PackedWeightFiles>
       files;  // where processes share them; null: they are not shared
-  std::shared_ptr<SessionWeights> session;  // where a session's kernels share them; null: they don't
+  std::shared_ptr<SessionWeights>
+      session;  // where a session's kernels share them; null: they don't
   // In so many of its first runs, a kernel that can packs its weights piece by piece as it reads
   // them, and keeps nothing: a session that runs once needs no second copy of them. Later runs
   // keep them.

@@ -261,7 +261,7 @@ ValueId Channels(B& b, Shape shape = {3, 1, 1}) {
   return b.Constant(Tensor::Of<float>(std::move(shape), {2, 3, 4}));
 }
 
-TEST(ConvFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
+TEST(ConvFusionTest, EachFoldingFiresWhereItMayAndNowhereElse) {
   const RuleCase cases[] = {
       {"conv batch normalization", true, [](B& b, ValueId) { return NormOf(b, ConvOf(b)); }},
       {"conv batch normalization", true, [](B& b, ValueId) { return NormOf(b, ConvOf(b, true)); }},
@@ -293,6 +293,12 @@ TEST(ConvFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
          return b.Op("Add",
                      {ConvOf(b), b.Constant(Tensor::Of<float>({8}, {1, 2, 3, 4, 5, 6, 7, 8}))});
        }},
+  };
+  CheckRules(RulesOf(ConvFoldings()), cases, InferForFusions);
+}
+
+TEST(ConvFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
+  const RuleCase cases[] = {
       {"conv residual", true,
        [](B& b, ValueId) {
          return b.Op("Add", {Image(b, 3, "z"), ConvOf(b)});
@@ -315,6 +321,75 @@ TEST(ConvFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
       {"conv activation", false, [](B& b, ValueId) { return b.Op("Exp", {ConvOf(b)}); }},
   };
   CheckRules(RulesOf(ConvFusions()), cases, InferForFusions);
+}
+
+// A convolution of 3 channels with one kernel size, stride, pad and dilation on both axes.
+ValueId SquareConv(B& b, ValueId x, int64_t kernel, int64_t pad, int64_t stride = 1,
+                   int64_t dilation = 1, int64_t group = 1) {
+  const Shape shape({3, 3 / group, kernel, kernel});
+  const std::vector<float> ones(static_cast<size_t>(9 / group * kernel * kernel), 1);
+  const ValueId weights = b.Constant(Tensor::Of<float>(shape, ones));
+  const auto both = [](int64_t n) { return std::vector<int64_t>{n, n}; };
+  return b.Op("Conv", {x, weights},
+              MakeAttributes(Attr("strides", both(stride)), Attr("dilations", both(dilation)),
+                             Attr("pads", std::vector<int64_t>(4, pad)), Attr("group", group)));
+}
+
+TEST(ConvFusionTest, SumsOfConvolutionsOfOneValueAreOneConvolution) {
+  using Terms = std::function<std::pair<ValueId, ValueId>(B&, ValueId)>;
+  const auto sum = [](bool fires, Terms terms) {
+    return RuleCase{"conv sum", fires, [terms](B& b, ValueId) {
+                      const auto [left, right] = terms(b, Image(b));
+                      return b.Op("Add", {left, right});
+                    }};
+  };
+  const RuleCase cases[] = {
+      sum(true,
+          [](B& b, ValueId x) {
+            return std::pair(SquareConv(b, x, 1, 0), SquareConv(b, x, 3, 1));
+          }),
+      sum(true,
+          [](B& b, ValueId x) {
+            return std::pair(SquareConv(b, x, 3, 1, 2), SquareConv(b, x, 1, 0, 2));
+          }),
+      sum(true,
+          [](B& b, ValueId x) { return std::pair(NormOf(b, x), SquareConv(b, x, 3, 1, 1, 1, 3)); }),
+      sum(true,
+          [](B& b, ValueId x) {
+            return std::pair(SquareConv(b, x, 3, 2, 1, 2), SquareConv(b, x, 5, 4, 1, 2));
+          }),
+      sum(false,
+          [](B& b, ValueId x) {  // of two values
+            return std::pair(SquareConv(b, x, 3, 1), SquareConv(b, Image(b, 3, "other"), 3, 1));
+          }),
+      sum(false,
+          [](B& b, ValueId x) {  // taps elsewhere
+            return std::pair(SquareConv(b, x, 3, 1), SquareConv(b, x, 3, 2, 1, 2));
+          }),
+      sum(false,
+          [](B& b, ValueId x) {  // sizes differ
+            return std::pair(SquareConv(b, x, 3, 1), SquareConv(b, x, 1, 0, 8));
+          }),
+      sum(false,
+          [](B& b, ValueId x) {  // groups differ
+            return std::pair(SquareConv(b, x, 3, 1), SquareConv(b, x, 1, 0, 1, 1, 3));
+          }),
+      sum(false,
+          [](B& b, ValueId x) {  // used elsewhere
+            const ValueId first = SquareConv(b, x, 3, 1);
+            b.Output(first);
+            return std::pair(first, SquareConv(b, x, 1, 0));
+          }),
+      sum(false,
+          [](B& b, ValueId x) {  // computes statistics
+            return std::pair(SquareConv(b, x, 3, 1), NormOf(b, x, 1));
+          }),
+      sum(false,
+          [](B& b, ValueId x) {  // strides
+            return std::pair(SquareConv(b, x, 3, 1, 2), NormOf(b, x));
+          }),
+  };
+  CheckRules(RulesOf(ConvSumFusions()), cases, InferForFusions);
 }
 
 TEST(ConvFusionTest, FoldedWeightsComputeTheSame) {

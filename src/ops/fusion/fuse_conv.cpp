@@ -111,14 +111,8 @@ ValueId AddConvActivation(Replacement& r) {
 
 }  // namespace
 
-std::vector<Fusion> ConvFusions() {
+std::vector<Fusion> ConvFoldings() {
   const Pattern conv = Op("Conv", {Any("X"), Constant("W"), Maybe("B")}).As("conv");
-  // A convolution without a residual, fused or not.
-  const Pattern plain = OneOf({Op("Conv", {Any("X"), Any("W"), Maybe("B")}).As("conv"),
-                               Op("FusedConv", {Any("X"), Any("W"), Maybe("B")})
-                                   .In(kMicrosoft)
-                                   .Where(HasNoActivation)
-                                   .As("conv")});
   std::vector<Fusion> fusions;
   fusions.push_back(
       {"",
@@ -141,6 +135,17 @@ std::vector<Fusion> ConvFusions() {
                       .pattern = Op("Add", {conv, Constant("c")}),
                       .when = IsPerChannel,
                       .replace = FoldShift}});
+  return fusions;
+}
+
+std::vector<Fusion> ConvFusions() {
+  // A convolution without a residual, fused or not.
+  const Pattern plain = OneOf({Op("Conv", {Any("X"), Any("W"), Maybe("B")}).As("conv"),
+                               Op("FusedConv", {Any("X"), Any("W"), Maybe("B")})
+                                   .In(kMicrosoft)
+                                   .Where(HasNoActivation)
+                                   .As("conv")});
+  std::vector<Fusion> fusions;
   fusions.push_back({kMicrosoft,
                      "FusedConv",
                      {.name = "conv residual",

@@ -59,6 +59,8 @@ std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel) {
   // Whole patterns come first: an epilogue that took one of their nodes would hide them.
   sets.push_back(GuardedRules({ActivationFusions(), NormalizationFusions()}, has_kernel));
   sets.push_back(GuardedRules({AttentionFusions()}, has_kernel));
+  // A residual would hide that both terms of a sum are convolutions.
+  sets.push_back(GuardedRules({ConvFoldings(), ConvSumFusions()}, has_kernel));
   sets.push_back(GuardedRules({ConvFusions(), MatMulFusions()}, has_kernel));
   sets.push_back(GuardedRules({ScalarFusions()}, has_kernel));
   return sets;

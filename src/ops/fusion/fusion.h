@@ -34,9 +34,12 @@ struct Fusion {
 std::vector<Fusion> ActivationFusions();     // fuse_activations.cpp
 std::vector<Fusion> NormalizationFusions();  // fuse_normalizations.cpp
 std::vector<Fusion> AttentionFusions();      // fuse_attention.cpp
-std::vector<Fusion> ConvFusions();           // fuse_conv.cpp
-std::vector<Fusion> MatMulFusions();         // fuse_matmul.cpp
-std::vector<Fusion> ScalarFusions();         // fuse_scalars.cpp
+// What can be folded into a convolution's weights, and what follows it: fuse_conv.cpp.
+std::vector<Fusion> ConvFoldings();
+std::vector<Fusion> ConvFusions();
+std::vector<Fusion> ConvSumFusions();  // fuse_conv_sum.cpp
+std::vector<Fusion> MatMulFusions();   // fuse_matmul.cpp
+std::vector<Fusion> ScalarFusions();   // fuse_scalars.cpp
 // Of values between DequantizeLinear and QuantizeLinear.
 std::vector<Fusion> QuantizedProductFusions();  // fuse_quantized_products.cpp
 std::vector<Fusion> QuantizedElementFusions();  // fuse_quantized_elements.cpp
