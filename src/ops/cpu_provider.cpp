@@ -105,6 +105,7 @@ class CpuProvider final : public ExecutionProvider {
     FuseNodes(graph, index);
     FuseTables(graph, index);
     UseNchwcLayout(graph, index);
+    FuseNchwcNodes(graph, index);
     UseNhwcLayout(graph, index);
     TENON_RETURN_IF_ERROR(FoldWeightScales(graph));
     FuseElements(graph, index);

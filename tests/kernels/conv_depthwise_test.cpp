@@ -7,6 +7,11 @@
 namespace tenon::kernels {
 namespace {
 
+bool MayWorkInPlace(const Conv2dShape& s) {
+  return s.kernel_height * s.kernel_width == 1 && s.stride_height * s.stride_width == 1 &&
+         s.in_height == s.out_height && s.in_width == s.out_width;
+}
+
 class ConvDepthwiseTest : public testing::TestWithParam<ConvCase> {};
 
 TEST_P(ConvDepthwiseTest, MatchesReferenceOnEveryTarget) {
@@ -24,11 +29,20 @@ TEST_P(ConvDepthwiseTest, MatchesReferenceOnEveryTarget) {
     GuardedBuffer residual(ToBlocked(data.residual, c.residual ? c.shape.batch : 0,
                                      c.shape.out_channels, data.pixels, 0));
     GuardedBuffer out(BlockedSize(c.shape.batch, c.shape.out_channels, data.pixels));
-    const ConvDepthwiseArgs args = {c.shape, in.data(), weights.data(), out.data(),
-                                    data.Epilogue(c, residual.data())};
-    for (size_t t = 0; t < ConvDepthwiseTaskCount(c.shape); ++t) RunConvDepthwiseTask(args, t);
-    ExpectBlockedNear(out.values(), data.expected, c.shape.batch, c.shape.out_channels, data.pixels,
-                      data.tolerance);
+    const auto run = [&](float* into) {
+      const ConvDepthwiseArgs args = {c.shape, in.data(), weights.data(), into,
+                                      data.Epilogue(c, residual.data())};
+      for (size_t t = 0; t < ConvDepthwiseTaskCount(c.shape); ++t) RunConvDepthwiseTask(args, t);
+    };
+    const auto expect = [&](GuardedBuffer& result) {
+      ExpectBlockedNear(result.values(), data.expected, c.shape.batch, c.shape.out_channels,
+                        data.pixels, data.tolerance);
+    };
+    run(out.data());
+    expect(out);
+    if (!MayWorkInPlace(c.shape)) return;
+    run(in.data());
+    expect(in);
   });
 }
 
@@ -46,6 +60,9 @@ constexpr Conv2dShape Depthwise(size_t batch, size_t channels, size_t height, si
 
 const ConvCase kDepthwiseCases[] = {
     {"one_pixel", Depthwise(1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)},
+    {"1x1", Depthwise(2, 35, 7, 31, 1, 1, 1, 1, 0, 0, 0, 0), UnaryOp::kRelu, true},
+    {"1x1_sigmoid", Depthwise(1, 16, 5, 9, 1, 1, 1, 1, 0, 0, 0, 0), UnaryOp::kSigmoid},
+    {"1x1_stride_2", Depthwise(1, 16, 9, 37, 1, 1, 2, 1, 0, 0, 0, 0)},
     {"3x3", Depthwise(2, 32, 14, 14, 3, 3, 1, 1, 1, 1, 1, 1), UnaryOp::kRelu, true},
     {"3x3_odd", Depthwise(1, 19, 9, 23, 3, 3, 1, 1, 1, 1, 1, 1), UnaryOp::kClip, true},
     {"3x3_stride_2", Depthwise(1, 16, 15, 37, 3, 3, 2, 1, 1, 1, 1, 1), UnaryOp::kClip},

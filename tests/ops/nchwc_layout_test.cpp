@@ -193,6 +193,15 @@ void BuildScaledNetwork(Builder& b, ValueId x) {
   b.Output(b.Op("Sub", {b.Weights({40, 1, 1}), half}));
 }
 
+// Normalizations that no convolution comes right before, with what follows them.
+void BuildNormalizedSum(Builder& b, ValueId x) {
+  const ValueId wide = b.Op("Relu", {b.Conv(x, 20, 40, 3)});
+  const ValueId inner = b.Op("Relu", {b.Normalize(wide, 40)});
+  const ValueId deep = b.Op("Relu", {b.Conv(inner, 40, 40, 3)});
+  const ValueId sum = b.Op("Sigmoid", {b.Op("Add", {b.Normalize(deep, 40), inner})});
+  b.Output(b.Conv(sum, 40, 40, 3));
+}
+
 const LayoutCase kCases[] = {
     {"residual",
      {2, 3, 33, 29},
@@ -244,6 +253,17 @@ const LayoutCase kCases[] = {
       {"Mul", 1},
       {"Add", 1},
       {"Sub", 2}}},
+    {"normalized sum",
+     {2, 20, 28, 28},
+     {2, 20, 28, 28},
+     BuildNormalizedSum,
+     {{"NchwcConv", 3 + 2 * 3},
+      {"BatchNormalization", 0},
+      {"Relu", 0},
+      {"Mul", 0},
+      {"Add", 0},
+      {"Sigmoid", 0},
+      {"FusedElements", 0}}},
     {"tiny",
      {1, 20, 28, 28},
      {1, 20, 28, 28},

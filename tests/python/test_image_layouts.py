@@ -60,6 +60,22 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, np.ndarray], list[NodeProto]]]
             node("Add", "h a", "y"),
         ],
     ),
+    "normalizations with sums and functions": (
+        (2, 40, 14, 14),
+        IMAGE | STATISTICS,
+        [
+            conv("x", "w", "a", 2),
+            node("Relu", "a", "r"),
+            node("BatchNormalization", "r g b m s", "n"),
+            node("Add", "n x", "e"),
+            node("Relu", "e", "f"),
+            node("BatchNormalization", "f g b m s", "h"),
+            node("Sigmoid", "h", "i"),
+            node("Mul", "i f", "j"),
+            node("BatchNormalization", "j g b m s", "k"),
+            conv("k", "w", "y", 2),
+        ],
+    ),
     "average of small planes": ((2, 50, 14, 14), {}, [node("AveragePool", "x", "y", **POOL)]),
     "average with counted pads": (
         (1, 9, 7, 21),

@@ -198,6 +198,8 @@ RunFunction SelectInside(const Conv2dShape& shape) {
   if (shape.dilation_width != 1 || shape.stride_width > 2) return &RunInsideAny;
   const bool dense = shape.stride_width == 1;
   switch (shape.kernel_width) {
+    case 1:
+      return dense ? &RunInside<1, 1> : &RunInside<1, 2>;
     case 3:
       return dense ? &RunInside<3, 1> : &RunInside<3, 2>;
     case 5:

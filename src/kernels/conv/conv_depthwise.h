@@ -9,8 +9,9 @@
 namespace tenon::kernels {
 
 // in_channels == out_channels == groups; any kernel, stride, dilation and padding. Buffers need no
-// alignment (64 bytes are best); `out` may be the residual and overlaps nothing else. Lanes past
-// the real channels may hold anything in `in`; `out` gets zeros there.
+// alignment (64 bytes are best); `out` may be the residual, or `in` if the kernel is one tap with
+// stride 1 and without padding, and overlaps nothing else. Lanes past the real channels may hold
+// anything in `in`; `out` gets zeros there.
 struct ConvDepthwiseArgs {
   Conv2dShape shape;
   const float* in;       // NCHW16c

@@ -8,6 +8,7 @@
 #define TENON_KERNELS_CONV_TILE_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -117,6 +118,10 @@ void RunTile(const ConvTile& tile) {
                              r * tile.weights_row_stride + tile.column_weights;
       for (size_t s = 0; s < tile.columns; ++s) {
         const typename Pixels::template Row<kPixels> pixels(tile, row, s);
+        if (i + 1 < tile.planes) {
+          HWY_UNROLL(16)
+          for (size_t p = 0; p < kPixels; ++p) hwy::Prefetch(pixels.At(p) + tile.plane_stride);
+        }
         for (size_t k = 0; k < depth; ++k) {
           B w[kBlocks];
           HWY_UNROLL(2)

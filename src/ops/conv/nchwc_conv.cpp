@@ -122,6 +122,15 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     return OkStatus();
   }
 
+  // The residual may become the output, and so may an image of which each pixel is read once, right
+  // before its place is written.
+  KernelTraits traits() const override {
+    KernelTraits traits = StatefulKernel::traits();
+    traits.in_place_input = 3;
+    if (method_ == NchwcMethod::kDepthwise && IsPointwise()) traits.in_place_also = 0;
+    return traits;
+  }
+
   Status Run(KernelContext& context) const override {
     Tensor& y = context.Output(0);
     if (y.size() == 0) return OkStatus();
@@ -202,6 +211,12 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
                             kernels::RunConvBlockedBf16Task(product, task, memory_of_task);
                           });
     return OkStatus();
+  }
+
+  bool IsPointwise() const {
+    const Conv2dShape& s = typical_shape_;
+    return s.kernel_height == 1 && s.kernel_width == 1 && s.stride_height == 1 &&
+           s.stride_width == 1 && s.in_height == s.out_height && s.in_width == s.out_width;
   }
 
   // The properties besides the weights that decide the packed form. The sizes of the typical image
@@ -354,10 +369,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
 };
 
 constexpr OpRow kRows[] = {
-    // The residual may become the output.
-    OpClass<NchwcConv>(
-        "NchwcConv",
-        {.domain = kNchwcDomain, .types = kFloat32Only, .traits = {.in_place_input = 3}}),
+    OpClass<NchwcConv>("NchwcConv", {.domain = kNchwcDomain, .types = kFloat32Only}),
 };
 
 }  // namespace

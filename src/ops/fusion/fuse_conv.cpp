@@ -4,6 +4,7 @@
 
 #include "ir/graph.h"
 #include "ops/conv/channel_affine.h"
+#include "ops/conv/nchwc.h"
 #include "ops/conv/weights_scale.h"
 #include "ops/fusion/fuse_epilogue.h"
 #include "ops/fusion/fusion.h"
@@ -89,16 +90,17 @@ ValueId FoldShift(Replacement& r) {
 
 // --- Epilogues ---
 
-// A convolution, fused or not, whose result can be added to.
-Pattern OpenConv(const Pattern& residual) {
-  const Pattern x = Any("X"), w = Any("W"), b = Maybe("B");
-  return OneOf(
-      {Op("Conv", {x, w, b}).As("conv"),
-       Op("FusedConv", {x, w, b, residual}).In(kMicrosoft).Where(HasNoActivation).As("conv")});
+// Fused convolutions, in NCHW or in the blocked layout.
+Pattern FusedConv(std::vector<Pattern> inputs, bool is_blocked) {
+  const Pattern conv = is_blocked ? Op("NchwcConv", std::move(inputs)).In(kNchwcDomain)
+                                  : Op("FusedConv", std::move(inputs)).In(kMicrosoft);
+  return conv.Where(HasNoActivation).As("conv");
 }
 
 ValueId MakeFusedConv(Replacement& r, std::vector<Attribute> attributes) {
-  return r.Op("FusedConv", {r["X"], r["W"], r["B"], r["Z"]}, std::move(attributes), kMicrosoft);
+  const bool is_blocked = r.node("conv").domain == kNchwcDomain;
+  return r.Op(is_blocked ? "NchwcConv" : "FusedConv", {r["X"], r["W"], r["B"], r["Z"]},
+              std::move(attributes), std::string(is_blocked ? kNchwcDomain : kMicrosoft));
 }
 
 ValueId AddResidual(Replacement& r) { return MakeFusedConv(r, r.AttributesOf("conv")); }
@@ -107,6 +109,27 @@ ValueId AddConvActivation(Replacement& r) {
   std::vector<Attribute> attributes = r.AttributesOf("conv");
   AddActivation(r, attributes);
   return MakeFusedConv(r, std::move(attributes));
+}
+
+// Adds the residual to one of `plain`, the activation to one of `open`, which may have a residual.
+std::vector<Fusion> Epilogues(const Pattern& plain, const Pattern& open, std::string_view domain,
+                              std::string_view op_type) {
+  std::vector<Fusion> fusions;
+  fusions.push_back({domain,
+                     op_type,
+                     {.name = "conv residual",
+                      .pattern = Op("Add", {plain, Any("Z")}),
+                      .when = [](const Match& m) { return AddsItsOwnShape(m, "Z", "conv"); },
+                      .replace = AddResidual}});
+  for (const Pattern& pattern : ActivationsOf(open)) {
+    fusions.push_back({domain,
+                       op_type,
+                       {.name = "conv activation",
+                        .pattern = pattern,
+                        .when = HasKnownParameters,
+                        .replace = AddConvActivation}});
+  }
+  return fusions;
 }
 
 }  // namespace
@@ -139,28 +162,16 @@ std::vector<Fusion> ConvFoldings() {
 }
 
 std::vector<Fusion> ConvFusions() {
-  // A convolution without a residual, fused or not.
-  const Pattern plain = OneOf({Op("Conv", {Any("X"), Any("W"), Maybe("B")}).As("conv"),
-                               Op("FusedConv", {Any("X"), Any("W"), Maybe("B")})
-                                   .In(kMicrosoft)
-                                   .Where(HasNoActivation)
-                                   .As("conv")});
-  std::vector<Fusion> fusions;
-  fusions.push_back({kMicrosoft,
-                     "FusedConv",
-                     {.name = "conv residual",
-                      .pattern = Op("Add", {plain, Any("Z")}),
-                      .when = [](const Match& m) { return AddsItsOwnShape(m, "Z", "conv"); },
-                      .replace = AddResidual}});
-  for (const Pattern& pattern : ActivationsOf(OpenConv(Maybe("Z")))) {
-    fusions.push_back({kMicrosoft,
-                       "FusedConv",
-                       {.name = "conv activation",
-                        .pattern = pattern,
-                        .when = HasKnownParameters,
-                        .replace = AddConvActivation}});
-  }
-  return fusions;
+  const Pattern x = Any("X"), w = Any("W"), b = Maybe("B");
+  const Pattern conv = Op("Conv", {x, w, b}).As("conv");
+  return Epilogues(OneOf({conv, FusedConv({x, w, b}, false)}),
+                   OneOf({conv, FusedConv({x, w, b, Maybe("Z")}, false)}), kMicrosoft, "FusedConv");
+}
+
+std::vector<Fusion> NchwcConvFusions() {
+  const Pattern x = Any("X"), w = Any("W"), b = Maybe("B");
+  return Epilogues(FusedConv({x, w, b}, true), FusedConv({x, w, b, Maybe("Z")}, true), kNchwcDomain,
+                   "NchwcConv");
 }
 
 }  // namespace tenon

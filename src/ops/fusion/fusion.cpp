@@ -73,6 +73,11 @@ void FuseNodes(Graph& graph, int32_t provider) {
   });
 }
 
+void FuseNchwcNodes(Graph& graph, int32_t provider) {
+  static const auto* const fusions = new RuleSet(GuardedRules({NchwcConvFusions()}, HasRow));
+  ForEachGraph(graph, [&](Graph& each) { ApplyRules(each, *fusions, {.provider = provider}); });
+}
+
 void FuseQuantizedNodes(Graph& graph, int32_t provider) {
   static const auto* const fusions = new std::vector<RuleSet>(MakeQuantizedFusions());
   ForEachGraph(graph, [&](Graph& each) {

@@ -37,6 +37,7 @@ std::vector<Fusion> AttentionFusions();      // fuse_attention.cpp
 // What can be folded into a convolution's weights, and what follows it: fuse_conv.cpp.
 std::vector<Fusion> ConvFoldings();
 std::vector<Fusion> ConvFusions();
+std::vector<Fusion> NchwcConvFusions();
 std::vector<Fusion> ConvSumFusions();  // fuse_conv_sum.cpp
 std::vector<Fusion> MatMulFusions();   // fuse_matmul.cpp
 std::vector<Fusion> ScalarFusions();   // fuse_scalars.cpp
@@ -59,6 +60,10 @@ std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel);
 // Applies all fusions for which the registry has a row to the nodes of `provider` in `graph` and
 // its subgraphs. Types must have been inferred; those of new inner values are not inferred.
 void FuseNodes(Graph& graph, int32_t provider);
+
+// The same for what follows convolutions in the blocked layout (ops/conv/nchwc.h), among which are
+// scales and shifts that became convolutions there.
+void FuseNchwcNodes(Graph& graph, int32_t provider);
 
 // The same for the fusions of quantized operators, which come before the others.
 void FuseQuantizedNodes(Graph& graph, int32_t provider);
