@@ -107,6 +107,7 @@ HWY_INLINE void StoreSums(const ConvTile& tile, const B (&sums)[kBlocks][kPixels
 template <class Pixels, size_t kChannels, size_t kBlocks, size_t kPixels>
 void RunTile(const ConvTile& tile) {
   using B = BlockOf<kChannels>;
+  constexpr size_t kAhead = 32;  // rows of weights, which come from L2
   B sums[kBlocks][kPixels];
   InitSums(tile, sums);
   for (size_t i = 0; i < tile.planes; ++i) {
@@ -118,7 +119,7 @@ void RunTile(const ConvTile& tile) {
                              r * tile.weights_row_stride + tile.column_weights;
       for (size_t s = 0; s < tile.columns; ++s) {
         const typename Pixels::template Row<kPixels> pixels(tile, row, s);
-        if (i + 1 < tile.planes) {
+        if (i + 1 < tile.planes) {  // which lies far away
           HWY_UNROLL(16)
           for (size_t p = 0; p < kPixels; ++p) hwy::Prefetch(pixels.At(p) + tile.plane_stride);
         }
@@ -127,6 +128,7 @@ void RunTile(const ConvTile& tile) {
           HWY_UNROLL(2)
           for (size_t b = 0; b < kBlocks; ++b) {
             w[b] = LoadBlock<B>(weights + b * tile.weights_block_stride + k * kChannels);
+            hwy::Prefetch(weights + b * tile.weights_block_stride + (k + kAhead) * kChannels);
           }
           HWY_UNROLL(16)
           for (size_t p = 0; p < kPixels; ++p) {
