@@ -33,6 +33,12 @@ constexpr size_t kSumVectors = 8;
 #else
 constexpr size_t kSumVectors = 12;
 #endif
+// Of weights, which come from L2; 0: fetching them ahead costs more than it gains.
+#if HWY_TARGET <= HWY_AVX3
+constexpr size_t kRowsAhead = 32;
+#else
+constexpr size_t kRowsAhead = 0;
+#endif
 constexpr size_t kTileBlocks = kSumVectors / Block::kVectors >= 14 ? 2 : 1;
 
 // Pixels of a tile whose blocks have kChannels channels. A half block is computed alone.
@@ -107,7 +113,6 @@ HWY_INLINE void StoreSums(const ConvTile& tile, const B (&sums)[kBlocks][kPixels
 template <class Pixels, size_t kChannels, size_t kBlocks, size_t kPixels>
 void RunTile(const ConvTile& tile) {
   using B = BlockOf<kChannels>;
-  constexpr size_t kAhead = 32;  // rows of weights, which come from L2
   B sums[kBlocks][kPixels];
   InitSums(tile, sums);
   for (size_t i = 0; i < tile.planes; ++i) {
@@ -128,7 +133,9 @@ void RunTile(const ConvTile& tile) {
           HWY_UNROLL(2)
           for (size_t b = 0; b < kBlocks; ++b) {
             w[b] = LoadBlock<B>(weights + b * tile.weights_block_stride + k * kChannels);
-            hwy::Prefetch(weights + b * tile.weights_block_stride + (k + kAhead) * kChannels);
+            if constexpr (kRowsAhead > 0) {
+              hwy::Prefetch(weights + b * tile.weights_block_stride + (k + kRowsAhead) * kChannels);
+            }
           }
           HWY_UNROLL(16)
           for (size_t p = 0; p < kPixels; ++p) {
