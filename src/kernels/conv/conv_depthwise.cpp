@@ -88,8 +88,10 @@ struct Row {
   }
 };
 
+// Of `count` output columns, at most kPixels.
 template <size_t kPixels>
-HWY_INLINE void InitSums(const Row& row, size_t first, VBlock (&sums)[kPixels]) {
+HWY_INLINE void InitSums(const Row& row, size_t first, VBlock (&sums)[kPixels],
+                         size_t count = kPixels) {
   const DBlock d;
   const VBlock bias = hn::LoadU(d, row.bias);
   HWY_UNROLL(8) for (size_t p = 0; p < kPixels; ++p) sums[p] = bias;
@@ -97,12 +99,13 @@ HWY_INLINE void InitSums(const Row& row, size_t first, VBlock (&sums)[kPixels]) 
   const float* addend = row.addend + first * kChannelBlock;
   HWY_UNROLL(8)
   for (size_t p = 0; p < kPixels; ++p) {
-    sums[p] = hn::Add(sums[p], hn::LoadU(d, addend + p * kChannelBlock));
+    if (p < count) sums[p] = hn::Add(sums[p], hn::LoadU(d, addend + p * kChannelBlock));
   }
 }
 
 template <size_t kPixels>
-HWY_INLINE void StoreSums(const Row& row, size_t first, const VBlock (&sums)[kPixels]) {
+HWY_INLINE void StoreSums(const Row& row, size_t first, const VBlock (&sums)[kPixels],
+                          size_t count = kPixels) {
   const DBlock d;
   const VBlock low = hn::Set(d, row.clamp.low);
   const VBlock high = hn::Set(d, row.clamp.high);
@@ -111,7 +114,7 @@ HWY_INLINE void StoreSums(const Row& row, size_t first, const VBlock (&sums)[kPi
   HWY_UNROLL(8)
   for (size_t p = 0; p < kPixels; ++p) {
     const VBlock y = MinOrSecond(high, MaxOrSecond(low, sums[p]));
-    hn::StoreU(hn::And(y, mask), d, out + p * kChannelBlock);
+    if (p < count) hn::StoreU(hn::And(y, mask), d, out + p * kChannelBlock);
   }
 }
 
@@ -167,47 +170,89 @@ void RunAny(const Row& row, size_t first, const TapRange& taps) {
   StoreSums(row, first, sums);
 }
 
-// Output columns [first, last), all inside, in tiles of 8, 4, 2 and 1.
+constexpr size_t kBorderPixels = 4;
+
+// `count` output columns, at most kBorderPixels, of which taps may lie outside.
 template <size_t kTaps, size_t kStride>
-void RunInside(const Row& row, size_t first, size_t last) {
-  for (; first + 8 <= last; first += 8) RunFixed<kTaps, kStride, 8>(row, first);
-  if (first + 4 <= last) RunFixed<kTaps, kStride, 4>(row, first), first += 4;
-  if (first + 2 <= last) RunFixed<kTaps, kStride, 2>(row, first), first += 2;
-  if (first < last) RunFixed<kTaps, kStride, 1>(row, first);
-}
-
-void RunInsideAny(const Row& row, size_t first, size_t last) {
-  const TapRange all = {0, row.shape.kernel_width};
-  for (; first + 8 <= last; first += 8) RunAny<8>(row, first, all);
-  for (; first < last; ++first) RunAny<1>(row, first, all);
-}
-
-// Output columns [first, last) that may have taps outside the input.
-void RunBorder(const Row& row, size_t first, size_t last) {
-  for (; first < last; ++first) {
-    const Conv2dShape& s = row.shape;
-    RunAny<1>(row, first,
-              ValidTaps(FirstTap(first, s.stride_width, s.pad_left), s.dilation_width,
-                        s.kernel_width, s.in_width));
+void RunBorderTile(const Row& row, size_t first, size_t count) {
+  const DBlock d;
+  VBlock sums[kBorderPixels];
+  InitSums(row, first, sums, count);
+  const auto column = static_cast<size_t>(FirstTap(first, kStride, row.shape.pad_left));
+  const float* in = row.In(first);
+  const float* weights = row.weights;
+  for (size_t r = 0; r < row.taps; ++r) {
+    VBlock w[kTaps];
+    HWY_UNROLL(8)
+    for (size_t s = 0; s < kTaps; ++s) w[s] = hn::LoadU(d, weights + s * kChannelBlock);
+    HWY_UNROLL(16)
+    for (size_t x = 0; x < (kBorderPixels - 1) * kStride + kTaps; ++x) {
+      if (column + x >= row.shape.in_width) continue;  // also left of the image
+      const VBlock value = hn::LoadU(d, in + x * kChannelBlock);
+      HWY_UNROLL(4)
+      for (size_t p = 0; p < kBorderPixels; ++p) {
+        if (x < p * kStride || x >= p * kStride + kTaps) continue;
+        sums[p] = FastMulAdd(value, w[x - p * kStride], sums[p]);
+      }
+    }
+    in += row.tap_stride;
+    weights += kTaps * kChannelBlock;
   }
+  StoreSums(row, first, sums, count);
 }
 
-using RunFunction = void (*)(const Row&, size_t, size_t);
+// Output columns in tiles of 8 and 4, and at the borders and the end in tiles of up to 4.
+template <size_t kTaps, size_t kStride>
+void RunColumns(const Row& row, const Range& columns, const Range& inside) {
+  size_t x = columns.first;
+  const auto run_border = [&](size_t last) {
+    while (x < last) {
+      const size_t count = std::min(kBorderPixels, columns.last - x);
+      RunBorderTile<kTaps, kStride>(row, x, count);
+      x += count;
+    }
+  };
+  run_border(inside.first);
+  for (; x + 8 <= inside.last; x += 8) RunFixed<kTaps, kStride, 8>(row, x);
+  if (x + 4 <= inside.last) RunFixed<kTaps, kStride, 4>(row, x), x += 4;
+  run_border(columns.last);
+}
 
-RunFunction SelectInside(const Conv2dShape& shape) {
-  if (shape.dilation_width != 1 || shape.stride_width > 2) return &RunInsideAny;
+// For any stride and dilation.
+void RunAnyColumns(const Row& row, const Range& columns, const Range& inside) {
+  const Conv2dShape& s = row.shape;
+  const auto run_border = [&](size_t first, size_t last) {
+    for (; first < last; ++first) {
+      RunAny<1>(row, first,
+                ValidTaps(FirstTap(first, s.stride_width, s.pad_left), s.dilation_width,
+                          s.kernel_width, s.in_width));
+    }
+  };
+  run_border(columns.first, inside.first);
+  size_t x = inside.first;
+  const TapRange all = {0, s.kernel_width};
+  for (; x + 8 <= inside.last; x += 8) RunAny<8>(row, x, all);
+  for (; x < inside.last; ++x) RunAny<1>(row, x, all);
+  run_border(inside.last, columns.last);
+}
+
+// Computes the columns of a row, of which those `inside` have all taps in the image.
+using RunFunction = void (*)(const Row&, const Range& columns, const Range& inside);
+
+RunFunction SelectRun(const Conv2dShape& shape) {
+  if (shape.dilation_width != 1 || shape.stride_width > 2) return &RunAnyColumns;
   const bool dense = shape.stride_width == 1;
   switch (shape.kernel_width) {
     case 1:
-      return dense ? &RunInside<1, 1> : &RunInside<1, 2>;
+      return dense ? &RunColumns<1, 1> : &RunColumns<1, 2>;
     case 3:
-      return dense ? &RunInside<3, 1> : &RunInside<3, 2>;
+      return dense ? &RunColumns<3, 1> : &RunColumns<3, 2>;
     case 5:
-      return dense ? &RunInside<5, 1> : &RunInside<5, 2>;
+      return dense ? &RunColumns<5, 1> : &RunColumns<5, 2>;
     case 7:
-      return dense ? &RunInside<7, 1> : &RunInside<7, 2>;
+      return dense ? &RunColumns<7, 1> : &RunColumns<7, 2>;
     default:
-      return &RunInsideAny;
+      return &RunAnyColumns;
   }
 }
 
@@ -223,9 +268,9 @@ void RunRows(const ConvDepthwiseArgs& args, const DepthwisePlan& plan, size_t im
   const float* weights =
       args.weights + block * shape.kernel_height * shape.kernel_width * kChannelBlock;
   const BlockActivation activate(args.epilogue.activation);
-  const RunFunction run_inside = SelectInside(shape);
+  const RunFunction run = SelectRun(shape);
   const size_t inside_first = std::clamp(plan.inside.first, columns.first, columns.last);
-  const size_t inside_last = std::clamp(plan.inside.last, inside_first, columns.last);
+  const Range inside = {inside_first, std::clamp(plan.inside.last, inside_first, columns.last)};
   for (size_t y = rows.first; y < rows.last; ++y) {
     const ptrdiff_t top = FirstTap(y, shape.stride_height, shape.pad_top);
     const TapRange taps =
@@ -245,9 +290,7 @@ void RunRows(const ConvDepthwiseArgs& args, const DepthwisePlan& plan, size_t im
           .addend = args.epilogue.residual ? args.epilogue.residual + out_offset + lane : nullptr,
           .out = args.out + out_offset + lane,
           .clamp = EpilogueClamp(args.epilogue)};
-      RunBorder(row, columns.first, inside_first);
-      run_inside(row, inside_first, inside_last);
-      RunBorder(row, inside_last, columns.last);
+      run(row, columns, inside);
     }
     if (activate) {
       activate(lanes.masks, columns.size(), args.out + out_offset + columns.first * kChannelBlock);
