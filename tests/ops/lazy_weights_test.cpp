@@ -158,6 +158,37 @@ TEST(LazyWeightsTest, OneThatTakesLongIsMadeInParts) {
   EXPECT_EQ(weights.ready()[kFloats - 1], kFloats - 1);
 }
 
+TEST(LazyWeightsTest, RunsAtOnceMakeEachPartOnce) {
+  constexpr size_t kFloats = 1 << 16, kParts = 2;
+  Tensor constant = Tensor::Allocate(DataType::kFloat, Shape({kFloats})).value();
+  std::iota(constant.data<float>(), constant.data<float>() + kFloats, 0.0f);
+  for (int round = 0; round < 20; ++round) {
+    LazyWeights weights;
+    weights.Keep(constant, "copy",
+                 {.runs_before_packing = 3, .pace = std::make_shared<PackingPace>()});
+    std::atomic<size_t> parts = 0, wrong = 0;
+    const auto make = [&](const Tensor& from, float* into, size_t first, size_t last) {
+      parts += last - first;
+      CopyParts(from, into, first, last);
+    };
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int run = 0; run < 20; ++run) {
+          const LazyWeights::Source source = weights.GetOrRead(kFloats, kParts, make).value();
+          const float* const read =
+              source.weights ? source.weights : std::as_const(source.constant).data<float>();
+          if (read[1] != 1 || read[kFloats - 1] != kFloats - 1) ++wrong;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(parts, kParts);
+    EXPECT_NE(weights.ready(), nullptr);
+  }
+}
+
 TEST(LazyWeightsTest, AConstantOutlivesItsReleaseWhileItIsRead) {
   LazyWeights weights;
   weights.Keep(Tensor::Of<float>({1}, {7}), "copy", {.runs_before_packing = 1});
