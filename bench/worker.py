@@ -15,9 +15,10 @@ import time
 
 import numpy as np
 
-# At least so many runs, so many times the time of the first one, and the time in which a slow
-# system supplies the memory for a second copy of the weights.
+# At least so many runs and seconds, so many times the time of the first run, and the time in which a
+# slow system supplies the memory for a second copy of the weights.
 WARM_UP_RUNS = 2
+WARM_UP_SECONDS = 1.5  # for weights that the file does not have, such as constants of one value
 WARM_UP_TIMES_FIRST = 8
 WARM_UP_BYTES_PER_SECOND = 200e6
 MINIMUM_RUNS = 5
@@ -90,7 +91,7 @@ def measure(
         save_arrays(outputs_path, arrays)
 
     weights_seconds = pathlib.Path(model).stat().st_size / WARM_UP_BYTES_PER_SECOND
-    warm_up_seconds = max(WARM_UP_TIMES_FIRST * first_ms / 1e3, weights_seconds)
+    warm_up_seconds = max(WARM_UP_SECONDS, WARM_UP_TIMES_FIRST * first_ms / 1e3, weights_seconds)
     timed_runs(lambda: session.run(None, feeds), warm_up_seconds, WARM_UP_RUNS)
     times = timed_runs(lambda: session.run(None, feeds), seconds)
     new_libraries = mapped_libraries() - libraries_before

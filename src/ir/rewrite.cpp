@@ -88,7 +88,6 @@ class Rewriting {
     std::optional<Match> match = FindMatch(graph_, rule.pattern, root, options_.provider);
     if (!match || (rule.when && !rule.when(*match))) return false;
     if (!RewriteLimit::Allows(rule.name, root)) return false;
-    const std::vector<NodeId> matched = match->nodes_;
     const size_t first_new = graph_.node_capacity();
     Replacement replacement(std::move(*match), graph_);
     const ValueId result = rule.replace(replacement);
@@ -96,7 +95,7 @@ class Rewriting {
     const bool is_new = IsNew(result, first_new);
     if (!is_new && !MayStandFor(result, root.outputs[0])) return false;
     PutInPlace(root, result, is_new);
-    RemoveUnused(matched);
+    RemoveUnused(std::move(replacement.nodes_));
     if (options_.applied) options_.applied->push_back(rule.name);
     return true;
   }

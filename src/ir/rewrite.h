@@ -29,6 +29,9 @@ class Replacement : public Match {
   void TakeRootShape(ValueId made);
   // A new initializer, named after the root with `hint`.
   ValueId Constant(std::string_view hint, Tensor tensor);
+  // The node, which the pattern does not name, is replaced, too: it is removed if nothing else uses
+  // its outputs.
+  void Covers(const Node& node) { nodes_.push_back(node.id); }
   // Copies of the attributes of a matched node.
   std::vector<Attribute> AttributesOf(std::string_view node_name) const;
 

@@ -1,6 +1,7 @@
 // Sums of convolutions of one value, and of its normalization, which are one convolution. Networks
 // such as RepVGG and MobileOne have them as they are trained.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "ir/graph.h"
@@ -13,26 +14,32 @@
 namespace tenon {
 namespace {
 
-using Dims = std::vector<WindowDim>;
+constexpr size_t kMostSummands = 32;
 
 // A convolution with constant weights. A normalization is one whose weights are ones from each
 // channel to itself.
 struct Summand {
   const Node* node;
-  Dims dims;
-  Shape shape;           // of the weights
-  const float* weights;  // null: those of a normalization
-  ChannelAffine affine;  // of what the weights give
+  std::vector<WindowDim> dims;
+  Shape shape;             // of the weights
+  const Tensor* weights;   // null: those of a normalization
+  ChannelAffine affine;    // of what the weights give
+  std::vector<size_t> at;  // the taps of the largest summand where its own are
+
+  int64_t group() const { return node->GetInt("group", 1); }
+  size_t taps() const {
+    size_t taps = 1;
+    for (const WindowDim& dim : dims) taps *= static_cast<size_t>(dim.kernel);
+    return taps;
+  }
 };
 
-std::optional<Summand> ConvSummand(const Match& match, std::string_view node,
-                                   std::string_view weights, std::string_view bias) {
-  const Node& conv = match.node(node);
-  const Tensor* w = match.constant(weights);
-  const Tensor* b = match.constant(bias);
-  if (w->type() != DataType::kFloat || w->rank() < 3) return std::nullopt;
+std::optional<Summand> ConvSummand(const Graph& graph, const Node& conv) {
+  const Tensor* w = conv.inputs.size() > 1 ? graph.StoredConstantOf(conv.inputs[1]) : nullptr;
+  if (w == nullptr || w->type() != DataType::kFloat || w->rank() < 3) return std::nullopt;
   const auto channels = static_cast<size_t>(w->shape()[0]);
-  if (match[bias] != ValueId::kNone && !IsFloatVector(b, w->shape()[0])) return std::nullopt;
+  const Tensor* b = conv.has_input(2) ? graph.ConstantOf(conv.inputs[2]) : nullptr;
+  if (conv.has_input(2) && !IsFloatVector(b, w->shape()[0])) return std::nullopt;
   const Result<Window> window = MakeWindow({.strides = conv.GetInts("strides"),
                                             .dilations = conv.GetInts("dilations"),
                                             .pads = conv.GetInts("pads")},
@@ -44,142 +51,202 @@ std::optional<Summand> ConvSummand(const Match& match, std::string_view node,
     const auto& factors = *scale->get<std::vector<float>>();
     affine.scale.assign(factors.begin(), factors.end());
   }
-  return Summand{&conv, Dims(window->dims.begin(), window->dims.begin() + window->rank), w->shape(),
-                 w->data<float>(), std::move(affine)};
+  return Summand{&conv,      {window->dims.begin(), window->dims.begin() + window->rank},
+                 w->shape(), w,
+                 affine,     {}};
 }
 
 // The normalization as a convolution whose weights have the shape of `conv`'s but for the kernel.
-std::optional<Summand> NormalizationSummand(const Match& match, const Summand& conv) {
+std::optional<Summand> NormalizationSummand(const Graph& graph, const Node& norm,
+                                            const Summand& conv) {
   const int64_t channels = conv.shape[0];
-  if (conv.shape[1] * conv.node->GetInt("group", 1) != channels) return std::nullopt;
-  std::optional<ChannelAffine> affine =
-      AffineOfNormalization(match.graph(), match.node("norm"), channels);
+  if (conv.shape[1] * conv.group() != channels) return std::nullopt;
+  std::optional<ChannelAffine> affine = AffineOfNormalization(graph, norm, channels);
   if (!affine) return std::nullopt;
   Shape shape = conv.shape;
   for (size_t i = 2; i < shape.rank(); ++i) shape[i] = 1;
-  return Summand{&match.node("norm"), Dims(conv.dims.size(), kOneElement), std::move(shape),
-                 nullptr, *std::move(affine)};
+  const std::vector<WindowDim> dims(conv.dims.size(), kOneElement);
+  return Summand{&norm, dims, std::move(shape), nullptr, *std::move(affine), {}};
 }
 
 // Where the taps of `small` lie among those of `large` along one axis, for any input; absent if
 // they do not.
-std::optional<int64_t> FirstTap(const WindowDim& large, const WindowDim& small) {
+std::optional<size_t> FirstTap(const WindowDim& large, const WindowDim& small) {
   const int64_t begin = large.pad_begin - small.pad_begin;
   const int64_t first = begin / large.dilation;
   const bool fits = large.stride == small.stride && begin >= 0 && begin % large.dilation == 0 &&
                     (small.kernel == 1 || small.dilation == large.dilation) &&
                     first + small.kernel <= large.kernel &&
                     large.pad_end - small.pad_end == large.extent() - small.extent() - begin;
-  return fits ? std::optional(first) : std::nullopt;
+  return fits ? std::optional(static_cast<size_t>(first)) : std::nullopt;
 }
 
-// The same for all axes.
-std::optional<std::vector<int64_t>> FirstTaps(const Summand& large, const Summand& small) {
-  const auto group = [](const Summand& s) { return s.node->GetInt("group", 1); };
+// Sets small.at. Returns false if `large` lacks a tap of it, or other things differ.
+bool PlaceIn(const Summand& large, Summand& small) {
   if (large.weights == nullptr || large.dims.size() != small.dims.size() ||
       large.shape[0] != small.shape[0] || large.shape[1] != small.shape[1] ||
-      (small.weights != nullptr && group(large) != group(small))) {
-    return std::nullopt;
+      (small.weights != nullptr && large.group() != small.group())) {
+    return false;
   }
-  std::vector<int64_t> first;
-  for (size_t i = 0; i < large.dims.size(); ++i) {
-    const std::optional<int64_t> tap = FirstTap(large.dims[i], small.dims[i]);
-    if (!tap) return std::nullopt;
-    first.push_back(*tap);
+  std::vector<size_t> at = {0};  // of the taps along the axes so far
+  for (size_t axis = 0; axis < large.dims.size(); ++axis) {
+    const std::optional<size_t> first = FirstTap(large.dims[axis], small.dims[axis]);
+    if (!first) return false;
+    std::vector<size_t> longer;
+    for (const size_t before : at) {
+      for (size_t tap = 0; tap < static_cast<size_t>(small.dims[axis].kernel); ++tap) {
+        longer.push_back(before * static_cast<size_t>(large.dims[axis].kernel) + *first + tap);
+      }
+    }
+    at = std::move(longer);
   }
-  return first;
+  small.at = std::move(at);
+  return true;
 }
 
-// Both summands, the first of which has taps wherever the second does.
-struct Sum {
-  Summand large, small;
-  std::vector<int64_t> first;  // taps of `large` at those of `small`
+// The nodes whose results a tree of Adds sums up.
+class AddTree {
+ public:
+  AddTree(const Graph& graph, const Node& root) : graph_(graph) {
+    is_whole_ = root.inputs.size() == 2 && Collect(root.inputs[0]) && Collect(root.inputs[1]);
+  }
+
+  // All summands, the largest first; none if they are not one convolution.
+  std::vector<Summand> Summands() const {
+    std::vector<Summand> all;
+    if (!is_whole_) return all;
+    for (const Node* node : terms_) {
+      if (node->op_type != "Conv") continue;
+      std::optional<Summand> conv = ConvSummand(graph_, *node);
+      if (!conv) return {};
+      all.push_back(*std::move(conv));
+    }
+    if (all.empty()) return all;
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Summand& a, const Summand& b) { return a.taps() > b.taps(); });
+    for (const Node* node : terms_) {
+      if (node->op_type == "Conv") continue;
+      std::optional<Summand> norm = NormalizationSummand(graph_, *node, all.front());
+      if (!norm) return {};
+      all.push_back(*std::move(norm));
+    }
+    for (Summand& each : all) {
+      if (!PlaceIn(all.front(), each)) return {};
+    }
+    return all;
+  }
+
+  // Those, and the Adds between them and the root.
+  std::vector<const Node*> Nodes() const {
+    std::vector<const Node*> nodes = adds_;
+    nodes.insert(nodes.end(), terms_.begin(), terms_.end());
+    return nodes;
+  }
+
+ private:
+  bool Collect(ValueId value) {
+    const NodeId producer = graph_.value(value).producer;
+    if (producer == NodeId::kNone || !graph_.HasOneUse(value)) return false;
+    const Node& node = graph_.node(producer);
+    if (!node.domain.empty() || terms_.size() + adds_.size() > 2 * kMostSummands) return false;
+    if (node.op_type == "Add") {
+      adds_.push_back(&node);
+      return node.inputs.size() == 2 && Collect(node.inputs[0]) && Collect(node.inputs[1]);
+    }
+    if (node.op_type != "Conv" && node.op_type != "BatchNormalization") return false;
+    terms_.push_back(&node);
+    return node.inputs[0] == terms_.front()->inputs[0] && node.provider == terms_.front()->provider;
+  }
+
+  const Graph& graph_;
+  std::vector<const Node*> terms_, adds_;
+  bool is_whole_ = false;
 };
 
-std::optional<Sum> SumOf(const Match& match) {
-  std::optional<Summand> a = ConvSummand(match, "conv", "W", "B");
-  if (!a) return std::nullopt;
-  std::optional<Summand> b = match.FindNode("norm") ? NormalizationSummand(match, *a)
-                                                    : ConvSummand(match, "other", "V", "C");
-  if (!b) return std::nullopt;
-  if (auto first = FirstTaps(*a, *b)) return Sum{*std::move(a), *std::move(b), *std::move(first)};
-  if (auto first = FirstTaps(*b, *a)) return Sum{*std::move(b), *std::move(a), *std::move(first)};
-  return std::nullopt;
+std::vector<Summand> SummandsOf(const Match& match) {
+  return AddTree(match.graph(), match.root()).Summands();
 }
 
-// The weights of both, [O, I, taps...].
-Result<Tensor> AddWeights(const Sum& sum) {
-  const auto& [large, small, first] = sum;
-  TENON_ASSIGN_OR_RETURN(Tensor weights,
-                         Tensor::Allocate(DataType::kFloat, large.shape, SharedLastingMemory()));
-  const auto out_channels = static_cast<size_t>(large.shape[0]);
-  const auto in_channels = static_cast<size_t>(large.shape[1]);
-  const auto taps_of = [](const Summand& s) {
-    int64_t taps = 1;
-    for (const WindowDim& dim : s.dims) taps *= dim.kernel;
-    return static_cast<size_t>(taps);
-  };
-  const size_t taps = taps_of(large), few_taps = taps_of(small);
-  std::vector<size_t> tap_of(few_taps);  // of `large`
-  for (size_t i = 0; i < few_taps; ++i) {
-    size_t rest = i, stride = 1;
-    for (size_t axis = large.dims.size(); axis-- > 0;) {
-      const auto kernel = static_cast<size_t>(small.dims[axis].kernel);
-      tap_of[i] += (static_cast<size_t>(first[axis]) + rest % kernel) * stride;
-      rest /= kernel;
-      stride *= static_cast<size_t>(large.dims[axis].kernel);
+// Whether the root is such a sum, and not a part of a larger one.
+bool IsConvSum(const Match& match) {
+  const Graph& graph = match.graph();
+  if (SummandsOf(match).empty()) return false;
+  const ValueId sum = match.root().outputs[0];
+  if (!graph.HasOneUse(sum)) return true;
+  const Node& consumer = graph.node(graph.value(sum).consumers.front());
+  return consumer.op_type != "Add" || !consumer.domain.empty() ||
+         AddTree(graph, consumer).Summands().empty();
+}
+
+// The sum of all weights, [O, I, taps...].
+Result<Tensor> AddWeights(const std::vector<Summand>& summands) {
+  const Shape& shape = summands.front().shape;
+  TENON_ASSIGN_OR_RETURN(Tensor sum,
+                         Tensor::Allocate(DataType::kFloat, shape, SharedLastingMemory()));
+  const auto out_channels = static_cast<size_t>(shape[0]);
+  const auto in_channels = static_cast<size_t>(shape[1]);
+  std::vector<double> row(summands.front().taps());
+  std::vector<float> own(row.size());  // of a summand
+  for (size_t r = 0; r < out_channels * in_channels; ++r) {
+    const size_t channel = r / in_channels;
+    std::fill(row.begin(), row.end(), 0.0);
+    for (const Summand& each : summands) {
+      const size_t taps = each.at.size();
+      const double scale = each.affine.scale[channel];
+      if (each.weights == nullptr) {
+        own[0] = r % in_channels == channel % in_channels ? 1 : 0;
+      } else {  // copied first: as stored, the weights may be unaligned
+        std::memcpy(own.data(),
+                    static_cast<const char*>(each.weights->raw()) + r * taps * sizeof(float),
+                    taps * sizeof(float));
+      }
+      for (size_t tap = 0; tap < taps; ++tap) row[each.at[tap]] += own[tap] * scale;
     }
+    std::transform(row.begin(), row.end(), sum.data<float>() + r * row.size(),
+                   [](double x) { return static_cast<float>(x); });
   }
-  for (size_t row = 0; row < out_channels * in_channels; ++row) {
-    const size_t o = row / in_channels;
-    float* const to = weights.data<float>() + row * taps;
-    const float* const from = large.weights + row * taps;
-    const double scale = large.affine.scale[o];
-    for (size_t t = 0; t < taps; ++t) to[t] = static_cast<float>(from[t] * scale);
-    for (size_t i = 0; i < few_taps; ++i) {
-      const double one =
-          small.weights ? small.weights[row * few_taps + i] : row % in_channels == o % in_channels;
-      const size_t t = tap_of[i];
-      to[t] = static_cast<float>(from[t] * scale + one * small.affine.scale[o]);
-    }
+  return sum;
+}
+
+Result<Tensor> AddShifts(const std::vector<Summand>& summands) {
+  const int64_t channels = summands.front().shape[0];
+  TENON_ASSIGN_OR_RETURN(Tensor sum, Tensor::Allocate(DataType::kFloat, Shape({channels})));
+  for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+    double shift = 0;
+    for (const Summand& each : summands) shift += each.affine.shift[c];
+    sum.data<float>()[c] = static_cast<float>(shift);
   }
-  return weights;
+  return sum;
 }
 
 ValueId AddConvs(Replacement& r) {
-  const std::optional<Sum> sum = SumOf(r);
-  const std::vector<double>&a = sum->large.affine.shift, &b = sum->small.affine.shift;
-  Result<Tensor> weights = AddWeights(*sum);
-  Result<Tensor> bias = Tensor::Allocate(DataType::kFloat, Shape({static_cast<int64_t>(a.size())}));
+  const AddTree tree(r.graph(), r.root());
+  const std::vector<Summand> summands = tree.Summands();
+  Result<Tensor> weights = AddWeights(summands);
+  Result<Tensor> bias = AddShifts(summands);
   if (!weights || !bias) return ValueId::kNone;
-  std::transform(a.begin(), a.end(), b.begin(), bias->data<float>(),
-                 [](double x, double y) { return static_cast<float>(x + y); });
-  std::vector<Attribute> attributes =
-      r.AttributesOf(r.FindNode("conv") == sum->large.node ? "conv" : "other");
-  std::erase_if(attributes, [](const Attribute& each) { return each.name == kWeightsScale; });
-  return r.Op(
-      "Conv",
-      {r["X"], r.Constant("weights", *std::move(weights)), r.Constant("bias", *std::move(bias))},
-      std::move(attributes));
+  const Node& largest = *summands.front().node;
+  std::vector<Attribute> attributes;
+  for (const Attribute& attribute : largest.attributes) {
+    if (attribute.name != kWeightsScale) attributes.push_back(CloneAttribute(attribute));
+  }
+  const ValueId x = largest.inputs[0];
+  for (const Node* node : tree.Nodes()) r.Covers(*node);
+  return r.Op("Conv",
+              {x, r.Constant("weights", *std::move(weights)), r.Constant("bias", *std::move(bias))},
+              std::move(attributes));
 }
 
 }  // namespace
 
 std::vector<Fusion> ConvSumFusions() {
-  const Pattern x = Any("X");
-  const Pattern normalization = Op("BatchNormalization", {x, Constant("gamma"), Constant("beta"),
-                                                          Constant("mean"), Constant("variance")})
-                                    .As("norm");
   std::vector<Fusion> fusions;
-  fusions.push_back(
-      {"",
-       "Conv",
-       {.name = "conv sum",
-        .pattern = Op("Add", {Op("Conv", {x, Constant("W"), Maybe("B")}).As("conv"),
-                              OneOf({Op("Conv", {x, Constant("V"), Maybe("C")}).As("other"),
-                                     normalization})}),
-        .when = [](const Match& match) { return SumOf(match).has_value(); },
-        .replace = AddConvs}});
+  fusions.push_back({"",
+                     "Conv",
+                     {.name = "conv sum",
+                      .pattern = Op("Add", {Any("left"), Any("right")}),
+                      .when = IsConvSum,
+                      .replace = AddConvs}});
   return fusions;
 }
 
