@@ -51,6 +51,8 @@ class Settings:
         """The options of a session."""
         options = tenon.SessionOptions()
         options.intra_op_num_threads = self.intra_op_num_threads or torch.get_num_threads()
+        # Forward and backward graphs run in turns.
+        options.add_session_config_entry("tenon.shares_memory", "1")
         return options
 
 
