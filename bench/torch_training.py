@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import tenon.torch
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
@@ -211,14 +210,22 @@ def peak_of(name: str, form: str, options: argparse.Namespace) -> str:
     return done.stdout.strip()
 
 
+def compiled(model: nn.Module, backend: str) -> Any:
+    """The model, compiled without caches on disk. A process without Tenon does not import it."""
+    torch.compiler.config.force_disable_caches = True
+    torch._dynamo.config.allow_rnn = True
+    if backend == "tenon":
+        import tenon.torch  # noqa: PLC0415
+
+        return torch.compile(model, backend=tenon.torch.backend, dynamic=False)
+    return torch.compile(model, backend=backend, dynamic=False)
+
+
 def print_peak(name: str, form: str, options: argparse.Namespace) -> None:
     """Does some steps, and prints the peak memory of the process, in MB."""
     torch.manual_seed(0)
     model, x, y = (MODELS | LONG_MODELS)[name](options.scale)
-    forward: Any = model
-    if form != "eager":
-        backend = tenon.torch.backend if form == "tenon" else form
-        forward = torch.compile(model, backend=backend, dynamic=False)
+    forward: Any = model if form == "eager" else compiled(model, form)
     times_of([step_of(model, forward, x, y, options.autocast)], 5)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1000)
 
@@ -236,8 +243,6 @@ def main() -> None:
     parser.add_argument("--form", help=argparse.SUPPRESS)  # of a process for --memory
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    torch.compiler.config.force_disable_caches = True
-    torch._dynamo.config.allow_rnn = True
     if options.form:
         print_peak(options.match, options.form, options)
         return
@@ -252,9 +257,7 @@ def main() -> None:
             peaks = [peak_of(name, form, options) for form in ("eager", "tenon", "aot_eager")]
             print(f"| {name} | {' | '.join(peaks)} |", flush=True)
         return
-    backends: dict[str, Any] = {"tenon": tenon.torch.backend}
-    if options.inductor:
-        backends["inductor"] = "inductor"
+    backends = ["tenon"] + ["inductor"] * options.inductor
     columns = " | ".join(f"{b}, ms | eager / {b} | {b}, first step, s" for b in backends)
     print(f"| model | eager, ms | {columns} |")
     print("| --- |" + " ---: |" * (1 + 3 * len(backends)))
@@ -263,17 +266,16 @@ def main() -> None:
         model, x, y = make(options.scale)
         steps = [step_of(model, model, x, y, options.autocast)]
         first = []
-        for backend in backends.values():
+        for backend in backends:
             torch.compiler.reset()
             twin = copy.deepcopy(model)
-            forward = torch.compile(twin, backend=backend, dynamic=False)
-            steps.append(step_of(twin, forward, x, y, options.autocast))
+            steps.append(step_of(twin, compiled(twin, backend), x, y, options.autocast))
             first.append(times_of(steps[-1:], 1)[0][0])
         times_of(steps, 2)
         eager, *ours = (statistics.median(each) * 1e3 for each in times_of(steps, options.rounds))
         cells = " | ".join(
-            f"{each:.2f} | {eager / each:.2f} | {compiled:.1f}"
-            for each, compiled in zip(ours, first, strict=True)
+            f"{each:.2f} | {eager / each:.2f} | {seconds:.1f}"
+            for each, seconds in zip(ours, first, strict=True)
         )
         print(f"| {name} | {eager:.2f} | {cells} |", flush=True)
 

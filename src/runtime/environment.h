@@ -1,4 +1,5 @@
-// What all sessions of a process share: the logger, the threads, packed weights.
+// What all sessions of a process share: the logger, the threads, packed weights, and, if they want
+// to, the memory of their runs.
 #pragma once
 
 #include <memory>
@@ -8,6 +9,8 @@
 #include "base/thread_pool.h"
 #include "runtime/data_transfer.h"
 #include "runtime/shared_weights.h"
+#include "tensor/best_fit_arena.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 
@@ -31,12 +34,18 @@ class Environment {
   DataTransfers& transfers() { return transfers_; }
   // Packed weights of all sessions that name no other place for theirs.
   const std::shared_ptr<SharedWeights>& shared_weights() const { return shared_weights_; }
+  // The memory of sessions that run in turns.
+  const std::shared_ptr<Allocator>& shared_memory() const { return shared_memory_; }
 
  private:
   Logger logger_;
   ThreadPool threads_;
   DataTransfers transfers_;
   const std::shared_ptr<SharedWeights> shared_weights_ = std::make_shared<SharedWeights>();
+  // Blocks are cut to size, so that any session can use what another one freed.
+  const std::shared_ptr<Allocator> shared_memory_ = std::make_shared<BestFitArena>(
+      SharedWorkMemory(),
+      ArenaConfig{.extend = ArenaConfig::Extend::kSameAsRequested, .max_dead_bytes = 0});
 };
 
 }  // namespace tenon

@@ -19,6 +19,7 @@ Frame::Frame(const Plan& plan)
     : plan_(plan),
       values_(plan.slot_count),
       slabs_(plan.locations.size()),
+      slab_places_(plan.locations.size()),
       streams_(plan.providers) {
   for (const Slot slot : plan.slots) {
     Value* value = slot == kNoSlot ? nullptr : &values_[static_cast<size_t>(slot)];
@@ -50,25 +51,36 @@ void Frame::Unbind() {
 }
 
 Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
-  if (memory_ == memory) return OkStatus();
-  Unbind();
+  if (memory_ != memory) Unbind();
   if (memory == nullptr) return OkStatus();
   for (size_t i = 0; i < slabs_.size(); ++i) {
     if (slabs_[i].bytes() >= memory->slab_bytes[i]) continue;
     slabs_[i] = Tensor();
     TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], plan_.locations[i].allocator));
     // All later runs write the slab; only the recorded run does not wait for huge pages.
-    if (plan_.locations[i].memory->SameDevice(CpuMemory())) {
+    if (plan_.owns_memory && plan_.locations[i].memory->SameDevice(CpuMemory())) {
       PreferHugePages(slabs_[i].raw(), slabs_[i].bytes(), HugePages::kPreferred);
     }
   }
+  if (memory_ == memory && AreSlabsInPlace()) return OkStatus();
   memory_ = std::move(memory);
   for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = fixed;
   for (size_t i = 0; i < memory_->bindings.size(); ++i) {
     const MemoryPlan::Binding& binding = memory_->bindings[i];
     if (binding.place == MemoryPlan::Place::kSlab) values_[i] = InSlab(i, nullptr);
   }
+  for (size_t i = 0; i < slabs_.size(); ++i) slab_places_[i] = slabs_[i].raw();
   return OkStatus();
+}
+
+bool Frame::AreSlabsInPlace() const {
+  return std::equal(slabs_.begin(), slabs_.end(), slab_places_.begin(),
+                    [](const Tensor& slab, const void* place) { return slab.raw() == place; });
+}
+
+void Frame::ReturnWorkMemory() {
+  std::fill(slabs_.begin(), slabs_.end(), Tensor());
+  scratch_ = Tensor();
 }
 
 Tensor Frame::InSlab(size_t slot, std::shared_ptr<void> owner) {
@@ -160,6 +172,7 @@ void Frame::Reset() {
   position_ = 0;
   is_in_parts_ = has_failed_ = false;
   Clear();
+  if (!plan_.owns_memory) ReturnWorkMemory();
 }
 
 void* Frame::Scratch(size_t bytes) {

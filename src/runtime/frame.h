@@ -95,6 +95,10 @@ class Frame {
   friend class FrameUse;
 
   void Unbind();
+  // Whether the values in the slabs are bound to where these are now.
+  bool AreSlabsInPlace() const;
+  // Gives the slabs and the scratch memory back to an arena that other sessions use, too.
+  void ReturnWorkMemory();
   void Settle(const Region& region);
   // A view of the place in the slab that the plan gives to `slot`.
   Tensor InSlab(size_t slot, std::shared_ptr<void> owner);
@@ -106,7 +110,8 @@ class Frame {
   std::vector<const Value*> inputs_;
   std::vector<Value*> outputs_;
   std::shared_ptr<const MemoryPlan> memory_;
-  std::vector<Tensor> slabs_;  // by location
+  std::vector<Tensor> slabs_;             // by location
+  std::vector<const void*> slab_places_;  // where the values of `memory_` are bound, by location
   std::vector<std::pair<Slot, Tensor>> buffers_;
   std::vector<std::pair<Slot, std::optional<Tensor>>> offered_;  // absent: the slot's buffer
   Tensor scratch_;

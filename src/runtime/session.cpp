@@ -161,6 +161,9 @@ Status Session::OptimizeAndPlan() {
     memories_.push_back(std::move(memory));
   }
   const std::string& host = providers_.back()->name();
+  if (!parts_.memory && ConfigFlag(options_.config, "tenon.shares_memory", false)) {
+    parts_.memory = environment_.shared_memory();
+  }
   std::shared_ptr<Allocator> pool = parts_.memory;
   if (!pool) {
     pool = std::make_shared<CachingArena>(

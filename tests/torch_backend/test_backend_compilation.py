@@ -511,3 +511,18 @@ for _ in range(2):
     assert not of_openmp & threads()
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_compilation_imports_only_what_it_needs():
+    """Modules take memory from the training."""
+    program = """
+import sys
+import torch
+import tenon.torch
+compiled = torch.compile(torch.nn.Linear(2, 2), backend=tenon.torch.backend)
+compiled(torch.ones(1, 2)).sum().backward()
+print([name for name in ("onnx", "torch._inductor.ir", "google.protobuf") if name in sys.modules])
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

@@ -72,10 +72,26 @@ def left(model, x, dtype, cast):
     return sorted(tenon.torch.explain(run, x).left)
 
 
+def strided():
+    """Convolutions that Winograd's filtering does not serve."""
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 7, 2, 3),
+        nn.ReLU(),
+        nn.Conv2d(32, 48, 3, 2, 1, bias=False),
+        nn.ReLU(),
+        nn.Conv2d(48, 64, 1),
+        nn.Conv2d(64, 20, 1, 2),
+        nn.Flatten(),
+        nn.Linear(320, 7),
+    )
+
+
 MODELS = {
     "perceptron": (perceptron, lambda: torch.randn(32, 12)),
     "convolutional": (convolutional, lambda: torch.randn(4, 3, 16, 16)),
-    "residual": (residual, lambda: torch.randn(2, 3, 32, 32)),
+    # So many pixels that it matters little where a ReLU's input is rounded across zero.
+    "residual": (residual, lambda: torch.randn(8, 3, 64, 64)),
+    "strided": (strided, lambda: torch.randn(3, 3, 32, 32)),
     "BERT": (lambda: Block(0.0, False), lambda: torch.randint(0, 20, (3, 20))),
     "GPT": (lambda: Block(0.0, True), lambda: torch.randint(0, 20, (3, 20))),
 }
@@ -109,6 +125,27 @@ def test_products_are_of_bfloat16():
     expected = torch.full((32, 32), 64.0)
     assert torch.equal(multiply(x, w), expected)
     assert torch.equal(compiled(multiply)(x, w), expected)  # 64.125 in float32
+
+
+@pytest.mark.skipif(
+    not torch.cpu._is_avx512_bf16_supported(), reason="no products of bfloat16 here"
+)
+def test_convolutions_and_their_gradients_are_of_bfloat16():
+    x = torch.full((2, 16, 17, 17), 1 + 2.0**-9, requires_grad=True)
+    w = torch.full((16, 16, 3, 3), 1 + 2.0**-9, requires_grad=True)
+
+    def convolve(x, w):
+        with torch.autocast("cpu", BF16):
+            return F.conv2d(x, w, stride=2, padding=1)
+
+    def results(function):
+        y = function(x, w)
+        return [y.float(), *torch.autograd.grad(y, [x, w], torch.ones_like(y))]
+
+    # Sums of ones, which float32 numbers that are not rounded would exceed.
+    for a, e in zip(results(compiled(convolve)), results(convolve), strict=True):
+        assert torch.equal(a, e)
+        assert torch.equal(a, a.round())
 
 
 def test_no_grad_and_inputs_that_are_not_contiguous():

@@ -82,6 +82,27 @@ def test_gradients_of_what_is_computed_again(affine):
     check_function(function, torch.randn(shape), weight, rtol=1e-3, atol=1e-3)
 
 
+def test_normalized_values_are_computed_again(monkeypatch):
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.linear = nn.LayerNorm(256), nn.Linear(256, 1024)
+
+        def forward(self, x):
+            return self.linear(self.norm(x.sin()))
+
+    model, x = Layer(), torch.randn(1024, 256)
+    twin = copy.deepcopy(model)
+    monkeypatch.setattr(_joint._Joint, "compute_again", lambda self: None)
+    expected, (_, all_bytes) = gradients(model, x)
+    monkeypatch.undo()
+    torch.compiler.reset()
+    actual, (_, some_bytes) = gradients(twin, x)
+    assert all_bytes - some_bytes >= MIB
+    for a, e in zip(actual, expected, strict=True):
+        assert torch.equal(a, e)
+
+
 def test_no_value_is_computed_again_where_that_takes_long():
     # Without products, there is no time in which it would not be noticed.
     x = torch.randn(64, 1 << 16, requires_grad=True)

@@ -8,9 +8,12 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import torch
-from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.registry import register_backend
-from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
+from torch._dynamo.utils import counters
+from torch._functorch.aot_autograd import (
+    aot_module_simplified,
+    make_boxed_func,  # type: ignore[attr-defined]
+)
 
 from ._decompositions import decompositions
 from ._joint import partition_joint
@@ -23,20 +26,30 @@ Compiler = Callable[[torch.fx.GraphModule, Any], Callable[..., Any]]
 
 def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
     """A backend that gives graphs of core operators to two compilers."""
-    compiled = aot_autograd(
-        fw_compiler=forward,
-        bw_compiler=backward,
-        inference_compiler=forward,
-        decompositions=decompositions(),
-        partition_fn=partition_joint,
-    )
+
+    def compile_backward(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        # It may be compiled, and is run, where the caller's code is traced.
+        untraced = torch._dynamo.disable(backward)(module, inputs)
+        return torch._dynamo.disable(untraced)
+
+    settings: dict[str, Any] = {
+        "fw_compiler": forward,
+        "bw_compiler": compile_backward,
+        "inference_compiler": forward,
+        "decompositions": decompositions(),
+        "partition_fn": partition_joint,
+    }
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
         keep_layers_whole(module)
         is_trained = torch.is_grad_enabled()
         with _without_onednn() if is_trained else contextlib.nullcontext():
-            result: Callable[..., Any] = compiled(module, inputs)
-        return result
+            # What torch._dynamo.backends.common.aot_autograd does, without Inductor's logging: its
+            # modules take 8 MB. PyTorch looks at the counter where it splits a model for
+            # DistributedDataParallel.
+            counters["aot_autograd"]["total"] += 1
+            compiled = aot_module_simplified(module, inputs, **settings)
+        return torch._dynamo.disable(compiled)
 
     return compile_graph
 

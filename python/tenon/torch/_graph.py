@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
-from onnx import TensorProto, helper, numpy_helper
+
+from . import _wire
+from ._wire import ElementType
 
 OPSET = 21
 IR_VERSION = 10
@@ -16,15 +17,23 @@ CONTRIB = "com.microsoft"
 
 # The types that regions compute in, and their ONNX counterparts.
 TYPES = {
-    torch.float32: TensorProto.FLOAT,
-    torch.float64: TensorProto.DOUBLE,
-    torch.bfloat16: TensorProto.BFLOAT16,
-    torch.float16: TensorProto.FLOAT16,
-    torch.int64: TensorProto.INT64,
-    torch.int32: TensorProto.INT32,
-    torch.bool: TensorProto.BOOL,
+    torch.float32: ElementType.FLOAT,
+    torch.float64: ElementType.DOUBLE,
+    torch.bfloat16: ElementType.BFLOAT16,
+    torch.float16: ElementType.FLOAT16,
+    torch.int64: ElementType.INT64,
+    torch.int32: ElementType.INT32,
+    torch.bool: ElementType.BOOL,
 }
 
+# Those of constants, which are never narrower than what regions compute in.
+_CONSTANT_TYPES: dict[torch.dtype, Any] = {
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+    torch.int64: np.int64,
+    torch.int32: np.int32,
+    torch.bool: np.bool_,
+}
 
 # Types of values that are computed in a wider type: only inputs and outputs of regions have them.
 # Values between operators are not rounded, as with PyTorch's own compiler.
@@ -40,11 +49,12 @@ class GraphBuilder:
     """An ONNX graph under construction. Values are known by the names of their PyTorch nodes."""
 
     def __init__(self) -> None:
-        self._nodes: list[onnx.NodeProto] = []
-        self._initializers: dict[tuple[bytes, tuple[int, ...], torch.dtype], onnx.TensorProto] = {}
-        self._inputs: list[onnx.ValueInfoProto] = []
-        self._outputs: list[onnx.ValueInfoProto] = []
-        self._declared: list[onnx.ValueInfoProto] = []
+        self._nodes: list[bytes] = []
+        # The names of constants.
+        self._constants: dict[tuple[bytes, tuple[int, ...], torch.dtype], str] = {}
+        self._inputs: list[bytes] = []
+        self._outputs: list[bytes] = []
+        self._declared: list[bytes] = []
         self._names: dict[torch.fx.Node, Any] = {}
         self._transposed: dict[str, str] = {}
         self._count = 0
@@ -57,13 +67,13 @@ class GraphBuilder:
     def add_input(self, shape: Sequence[int], dtype: torch.dtype) -> str:
         """Declares an input."""
         name = self.new_name()
-        self._inputs.append(helper.make_tensor_value_info(name, TYPES[dtype], shape))
+        self._inputs.append(_wire.value_info(name, TYPES[dtype], shape))
         return name
 
     def add_output(self, value: str, shape: Sequence[int], dtype: torch.dtype) -> str:
         """Declares an output that has a value, and returns its name."""
         name: str = self.op("Identity", self.cast(value, wide(dtype), dtype))
-        self._outputs.append(helper.make_tensor_value_info(name, TYPES[dtype], shape))
+        self._outputs.append(_wire.value_info(name, TYPES[dtype], shape))
         return name
 
     def define(self, node: torch.fx.Node, names: Any) -> None:
@@ -90,9 +100,7 @@ class GraphBuilder:
         wanted = [True] * outputs if isinstance(outputs, int) else outputs
         names = tuple(self.new_name() if one else None for one in wanted)
         written = [name or "" for name in names]
-        self._nodes.append(
-            helper.make_node(op_type, list(inputs), written, domain=domain, **attributes)
-        )
+        self._nodes.append(_wire.node(op_type, inputs, written, domain, attributes))
         return names[0] if outputs == 1 else names
 
     def contrib(self, op_type: str, *inputs: str, **arguments: Any) -> Any:
@@ -101,16 +109,16 @@ class GraphBuilder:
 
     def declare(self, name: str, shape: Sequence[int], dtype: torch.dtype) -> str:
         """Declares the shape of an inner value, for operators that need it."""
-        self._declared.append(helper.make_tensor_value_info(name, TYPES[dtype], shape))
+        self._declared.append(_wire.value_info(name, TYPES[dtype], shape))
         return name
 
     def constant(self, value: Any, dtype: torch.dtype = torch.int64) -> str:
         """A constant. Equal ones are one."""
-        array = np.asarray(value, helper.tensor_dtype_to_np_dtype(TYPES[dtype]))
+        array = np.asarray(value, _CONSTANT_TYPES[dtype])
         key = (array.tobytes(), array.shape, dtype)
-        if key not in self._initializers:
-            self._initializers[key] = numpy_helper.from_array(array, self.new_name())
-        return self._initializers[key].name
+        if key not in self._constants:
+            self._constants[key] = self.new_name()
+        return self._constants[key]
 
     def cast(self, name: str, source: torch.dtype, target: torch.dtype) -> str:
         """The value in another type."""
@@ -151,14 +159,11 @@ class GraphBuilder:
 
     def model(self) -> bytes:
         """The serialized model."""
-        graph = helper.make_graph(
-            self._nodes,
-            "region",
-            self._inputs,
-            self._outputs,
-            initializer=list(self._initializers.values()),
-            value_info=self._declared,
+        constants = [
+            _wire.tensor(name, TYPES[dtype], shape, content)
+            for (content, shape, dtype), name in self._constants.items()
+        ]
+        graph = _wire.graph(
+            "region", self._nodes, constants, self._inputs, self._outputs, self._declared
         )
-        imports = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIB, 1)]
-        model = helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
-        return bytes(model.SerializeToString())
+        return _wire.model(graph, IR_VERSION, {"": OPSET, CONTRIB: 1})

@@ -30,8 +30,8 @@ _MOST_MOVED = 4
 # does some 5 operations of a product in the time in which it moves a byte.
 _BYTES_PER_OPERATION = 1 / 50 / 5
 
-# A cheap node that is not element-wise, so that it does not become one with others.
-_SEPARATE = {aten.max_pool2d_with_indices.default}
+# Cheap nodes that are not element-wise, so that they do not become one with others.
+_SEPARATE = {aten.max_pool2d_with_indices.default, aten.native_layer_norm.default}
 # Beside the operators that PyTorch tags as element-wise.
 _CHEAP = {
     *DENSE_VIEWS,

@@ -94,15 +94,16 @@ def product(
     graph: GraphBuilder, node: torch.fx.Node, op_type: str, *names: str, **keywords: Any
 ) -> Any:
     """A product, of bfloat16 numbers if PyTorch multiplies those. No processor gains by float16."""
-    first = node.meta["val"]
-    dtype = (first[0] if isinstance(first, tuple | list) else first).dtype
+    value = node.meta["val"]
+    values = value if isinstance(value, tuple | list) else [value]
+    dtype = next(each.dtype for each in values if each is not None)
     if dtype != torch.bfloat16:
         return graph.op(op_type, *names, **keywords)
     rounded = [graph.cast(name, wide(dtype), dtype) if name else "" for name in names]
     results = graph.op(op_type, *rounded, **keywords)
     if isinstance(results, str):
         return graph.cast(results, dtype, wide(dtype))
-    return tuple(graph.cast(name, dtype, wide(dtype)) for name in results)
+    return tuple(name and graph.cast(name, dtype, wide(dtype)) for name in results)
 
 
 def is_float(dtype: torch.dtype) -> bool:

@@ -51,6 +51,8 @@ class Settings:
         """The options of a session."""
         options = tenon.SessionOptions()
         options.intra_op_num_threads = self.intra_op_num_threads or torch.get_num_threads()
+        # Forward and backward graphs run in turns.
+        options.add_session_config_entry("tenon.shares_memory", "1")
         return options
 
 
@@ -63,11 +65,17 @@ class Region(torch.nn.Module):
 
     def __init__(self, module: torch.fx.GraphModule, settings: Settings) -> None:
         super().__init__()
-        self._module = [module]  # in a list, it is no child
+        nodes = module.graph.nodes
+        self._operators = [
+            str(node.target) for node in nodes if isinstance(node.target, torch._ops.OpOverload)
+        ]
         self._settings = settings
         self._sessions: dict[Any, _Computation | None] = {}
         self._varies = _has_varying_sizes(module)
         self._fixed = None if self._varies else self._make(module.graph)
+        # Its graph takes memory, and serves no more where one session does for all inputs. In a
+        # list, it is no child.
+        self._module = [] if self._fixed else [module]
 
     def forward(self, *inputs: Any) -> Any:
         """Runs the session for the sizes of the inputs."""
@@ -76,8 +84,7 @@ class Region(torch.nn.Module):
 
     def operators(self) -> list[str]:
         """The operators of PyTorch in the region."""
-        nodes = self._module[0].graph.nodes
-        return [str(n.target) for n in nodes if isinstance(n.target, torch._ops.OpOverload)]
+        return self._operators
 
     def _for_sizes(self, inputs: Sequence[Any]) -> _Computation | None:
         key = tuple(

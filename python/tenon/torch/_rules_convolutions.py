@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
-from ._graph import GraphBuilder
+from ._graph import CONTRIB, GraphBuilder
 from ._lowering import (
     arguments,
+    product,
     rule,
     shape_of,
     unless_float,
@@ -53,7 +54,7 @@ def _convolution(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     settings = _Settings(node)
     attributes = settings.attributes()
     if not settings.is_transposed:
-        return graph.op("Conv", *inputs, **attributes)
+        return product(graph, node, "Conv", *inputs, **attributes)
     return graph.op("ConvTranspose", *inputs, output_padding=settings.output_padding, **attributes)
 
 
@@ -74,7 +75,9 @@ def _convolution_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     attributes = settings.attributes()
     if not settings.is_transposed:
         inputs = upper, source, weight
-        return graph.contrib("ConvGrad", *inputs, outputs=list(wanted), **attributes)
+        return product(
+            graph, node, "ConvGrad", *inputs, domain=CONTRIB, outputs=list(wanted), **attributes
+        )
     # The transposed convolution is the gradient of a convolution from `upper` to `source`.
     sizes = zip(settings.padding, settings.output_padding, strict=True)
     attributes["pads"] = settings.padding + [pad - min(pad, more) for pad, more in sizes]

@@ -1,9 +1,9 @@
-// Index arithmetic of general convolutions; only for conv_general.cpp, conv_transpose.cpp and
-// conv_weight_gradient.cpp.
+// Index arithmetic of general convolutions; only for files beside it.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 #include "kernels/conv/conv_general_args.h"
 #include "kernels/conv/conv_shape.h"
@@ -39,6 +39,13 @@ inline ptrdiff_t TapShift(const ConvDim& dim, size_t tap) {
 inline bool IsPlanar(const ConvGeneralShape& shape) {
   const ConvDim& depth = shape.dims[0];
   return depth.in == 1 && depth.out == 1 && depth.kernel == 1 && depth.pad_begin == 0;
+}
+
+// Whether each output pixel is made of the input pixel in its place.
+inline bool IsPointwise(const ConvGeneralShape& shape) {
+  return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
+    return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;
+  });
 }
 
 // Calls body(depth tap, height tap, width tap) for each tap, in the order of the weights.
@@ -96,6 +103,36 @@ inline void GatherTap(const ConvGeneralShape& shape, const float* plane, const R
       for (size_t x = 0; x < last - first; ++x) to[x] = from[x * width.stride];
     }
     std::fill_n(to + (last - first), columns.last - last, 0.0f);
+  });
+}
+
+// Adds the products of one tap at input pixels `pixels` of a transposed convolution to an output
+// plane.
+inline void AddTap(const ConvGeneralShape& shape, const float* products, const Range& pixels,
+                   size_t kz, size_t ky, size_t kx, float* plane) {
+  // Not a structured binding: Clang 14 cannot capture one.
+  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+  const ptrdiff_t shift = TapShift(width, kx);
+  ForEachRowPiece(pixels, width.in, [&](size_t row, const Range& columns, size_t offset) {
+    const ptrdiff_t z =
+        static_cast<ptrdiff_t>(row / height.in * depth.stride) + TapShift(depth, kz);
+    const ptrdiff_t y =
+        static_cast<ptrdiff_t>(row % height.in * height.stride) + TapShift(height, ky);
+    if (z < 0 || z >= static_cast<ptrdiff_t>(depth.out)) return;
+    if (y < 0 || y >= static_cast<ptrdiff_t>(height.out)) return;
+    const Range valid = StridedInside(width.in, width.stride, shift, width.out);
+    const size_t first = std::clamp(valid.first, columns.first, columns.last);
+    const size_t last = std::clamp(valid.last, first, columns.last);
+    if (first == last) return;
+    const float* from = products + offset + (first - columns.first);
+    const ptrdiff_t out_row = z * static_cast<ptrdiff_t>(height.out) + y;
+    float* to = plane + out_row * static_cast<ptrdiff_t>(width.out) + shift +
+                static_cast<ptrdiff_t>(first * width.stride);
+    if (width.stride == 1) {
+      for (size_t x = 0; x < last - first; ++x) to[x] += from[x];
+    } else {
+      for (size_t x = 0; x < last - first; ++x) to[x * width.stride] += from[x];
+    }
   });
 }
 

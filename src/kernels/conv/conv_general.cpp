@@ -1,7 +1,6 @@
 #include "kernels/conv/conv_general.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "kernels/conv/conv_dims.h"
 #include "kernels/conv/conv_planar.h"
@@ -21,6 +20,7 @@ struct GeneralPlan {
         depth(shape.in_channels / shape.groups * KernelTaps(shape)),
         pixels(OutPixels(shape)),
         has_few_pixels(pixels <= kGemmFlatRows),
+        // The input of a pointwise convolution is the matrix itself.
         gathers(has_few_pixels || !IsPointwise(shape)) {
     if (!gathers) {
       parts = GemmTaskCount({group_out, pixels, depth}, false);
@@ -65,13 +65,6 @@ struct GeneralPlan {
   }
 
   static size_t RoundUp(size_t floats) { return CeilDiv(floats, 16) * 16; }
-
-  // Whether the input itself is the matrix, so that nothing is gathered.
-  static bool IsPointwise(const ConvGeneralShape& shape) {
-    return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
-      return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;
-    });
-  }
 
   size_t group_out;
   size_t depth;

@@ -40,13 +40,6 @@ size_t PixelTasks(const ConvGeneralShape& shape, const Int8TileShape& tile) {
   return DivideUp(DivideUp(OutPixels(shape), tile.nr), TaskPanels(shape, tile));
 }
 
-// Whether the inputs are already the matrix, so that nothing is gathered.
-bool IsPointwise(const ConvGeneralShape& shape) {
-  return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
-    return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;
-  });
-}
-
 // Output pixels next to each other in one row.
 struct Run {
   size_t z, y, x, count;

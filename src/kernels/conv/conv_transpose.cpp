@@ -44,35 +44,6 @@ struct TransposePlan {
   size_t patch_floats;   // rounded up so that the product's scratch stays aligned
 };
 
-// Adds the products of one tap at input pixels `pixels` to an output plane.
-void AddTap(const ConvGeneralShape& shape, const float* products, const Range& pixels, size_t kz,
-            size_t ky, size_t kx, float* plane) {
-  // Not a structured binding: Clang 14 cannot capture one.
-  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
-  const ptrdiff_t shift = TapShift(width, kx);
-  ForEachRowPiece(pixels, width.in, [&](size_t row, const Range& columns, size_t offset) {
-    const ptrdiff_t z =
-        static_cast<ptrdiff_t>(row / height.in * depth.stride) + TapShift(depth, kz);
-    const ptrdiff_t y =
-        static_cast<ptrdiff_t>(row % height.in * height.stride) + TapShift(height, ky);
-    if (z < 0 || z >= static_cast<ptrdiff_t>(depth.out)) return;
-    if (y < 0 || y >= static_cast<ptrdiff_t>(height.out)) return;
-    const Range valid = StridedInside(width.in, width.stride, shift, width.out);
-    const size_t first = std::clamp(valid.first, columns.first, columns.last);
-    const size_t last = std::clamp(valid.last, first, columns.last);
-    if (first == last) return;
-    const float* from = products + offset + (first - columns.first);
-    const ptrdiff_t out_row = z * static_cast<ptrdiff_t>(height.out) + y;
-    float* to = plane + out_row * static_cast<ptrdiff_t>(width.out) + shift +
-                static_cast<ptrdiff_t>(first * width.stride);
-    if (width.stride == 1) {
-      for (size_t x = 0; x < last - first; ++x) to[x] += from[x];
-    } else {
-      for (size_t x = 0; x < last - first; ++x) to[x * width.stride] += from[x];
-    }
-  });
-}
-
 // Applies the residual and the activation to `count` sums.
 void FinishPlane(const ConvEpilogue& epilogue, const float* residual, size_t count, float* out) {
   if (residual) {

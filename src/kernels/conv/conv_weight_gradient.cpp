@@ -42,13 +42,6 @@ struct GradientPlan {
   size_t panel_floats;  // rounded up so that the product's scratch stays aligned
 };
 
-// Whether the inputs of a weight are its input plane.
-bool IsPointwise(const ConvGeneralShape& shape) {
-  return std::all_of(std::begin(shape.dims), std::end(shape.dims), [](const ConvDim& dim) {
-    return dim.kernel == 1 && dim.stride == 1 && dim.pad_begin == 0 && dim.in == dim.out;
-  });
-}
-
 }  // namespace
 
 size_t ConvWeightGradientTaskCount(const ConvGeneralShape& shape) {

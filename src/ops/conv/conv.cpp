@@ -6,6 +6,7 @@
 #include "ops/conv/scalar_conv.h"
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/stateful_kernel.h"
+#include "ops/framework/widen_narrow.h"
 
 namespace tenon {
 namespace {
@@ -62,11 +63,14 @@ class PreparedConv : public StatefulKernel<InferConv> {
     TENON_RETURN_IF_ERROR(Bind(info));
     TENON_ASSIGN_OR_RETURN(activation_,
                            FusedActivation(attrs_.activation, attrs_.activation_params));
+    may_round_ = info.node().GetInt(kFromBfloat16, 0) != 0 ||
+                 info.weights().precision == MatmulPrecision::kMedium;
     return OkStatus();
   }
 
  protected:
   kernels::ActivationSpec activation_;
+  bool may_round_ = false;  // what is multiplied, to bfloat16
 };
 
 class Conv final : public PreparedConv {
@@ -86,7 +90,7 @@ class Conv final : public PreparedConv {
     if (context.HasInput(2)) args.epilogue.bias = context.Input(2).data<float>();
     if (context.HasInput(3)) args.epilogue.residual = context.Input(3).data<float>();
     args.epilogue.activation = activation_;
-    return ConvWork::OfConv(args).Run(context);
+    return ConvWork::OfConv(args, may_round_).Run(context);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace tenon {
 namespace {
@@ -63,16 +64,27 @@ kernels::ConvSteps OneStep(size_t scratch_bytes) { return {1, 0, scratch_bytes};
 
 }  // namespace
 
+ConvGeneralShape TransposedShape(ConvGeneralShape shape) {
+  std::swap(shape.in_channels, shape.out_channels);
+  for (ConvDim& dim : shape.dims) std::swap(dim.in, dim.out);
+  return shape;
+}
+
+using kernels::ConvBf16Args;
 using kernels::ConvWeightGradientArgs;
 using kernels::ConvWinogradPlanarArgs;
 using kernels::WinogradGradientArgs;
 
-ConvWork ConvWork::OfConv(const kernels::ConvGeneralArgs& args) {
+ConvWork ConvWork::OfConv(const kernels::ConvGeneralArgs& args, bool may_round) {
   if (const auto planar = PlanarArgs(args, ShapeOfFrames(args.shape))) return ConvWork(*planar);
+  if (may_round && !args.epilogue.residual && kernels::ConvBf16Worthwhile(args.shape)) {
+    return ConvWork(ConvBf16Args{kernels::ConvProduct::kOutput, args.shape, args.in, args.weights,
+                                 nullptr, args.out, args.epilogue});
+  }
   return ConvWork(General{args});
 }
 
-ConvWork ConvWork::OfTranspose(const kernels::ConvGeneralArgs& args) {
+ConvWork ConvWork::OfTranspose(const kernels::ConvGeneralArgs& args, bool may_round) {
   std::optional<Conv2dShape> shape = Shape2d(args.shape);
   if (shape && shape->pad_top < shape->kernel_height && shape->pad_left < shape->kernel_width) {
     // With a stride of 1, it is the convolution with the taps in reverse order.
@@ -83,13 +95,27 @@ ConvWork ConvWork::OfTranspose(const kernels::ConvGeneralArgs& args) {
       return ConvWork(*planar);
     }
   }
+  const ConvGeneralShape of_conv = TransposedShape(args.shape);
+  if (may_round && kernels::ConvBf16Worthwhile(of_conv)) {
+    return ConvWork(ConvBf16Args{kernels::ConvProduct::kInputGradient,
+                                 of_conv,
+                                 nullptr,
+                                 args.weights,
+                                 args.in,
+                                 args.out,
+                                 {}});
+  }
   return ConvWork(Transposed{args});
 }
 
-ConvWork ConvWork::OfWeightGradient(const ConvWeightGradientArgs& args) {
+ConvWork ConvWork::OfWeightGradient(const ConvWeightGradientArgs& args, bool may_round) {
   const std::optional<Conv2dShape> shape = Shape2d(args.shape);
   if (shape && kernels::WinogradGradientWorthwhile(*shape)) {
     return ConvWork(WinogradGradientArgs{*shape, args.in, args.dy, args.dw});
+  }
+  if (may_round && kernels::ConvBf16Worthwhile(args.shape)) {
+    return ConvWork(ConvBf16Args{
+        kernels::ConvProduct::kWeightGradient, args.shape, args.in, nullptr, args.dy, args.dw, {}});
   }
   return ConvWork(args);
 }
@@ -110,6 +136,7 @@ ConvWork::ConvWork(Way way) : way_(way) {
           [](const WinogradGradientArgs& args) {
             return kernels::WinogradGradientSteps(args.shape);
           },
+          [](const ConvBf16Args& args) { return kernels::ConvBf16Steps(args); },
       },
       way_);
 }
@@ -128,6 +155,7 @@ size_t ConvWork::TaskCount(size_t step) const {
           [&](const WinogradGradientArgs& args) {
             return kernels::WinogradGradientTaskCount(args.shape, step);
           },
+          [&](const ConvBf16Args& args) { return kernels::ConvBf16TaskCount(args, step); },
       },
       way_);
 }
@@ -146,6 +174,9 @@ void ConvWork::RunTask(size_t step, size_t task, std::byte* shared, std::byte* s
                  },
                  [&](const WinogradGradientArgs& args) {
                    kernels::RunWinogradGradientTask(args, step, task, shared_floats, floats);
+                 },
+                 [&](const ConvBf16Args& args) {
+                   kernels::RunConvBf16Task(args, step, task, shared, scratch);
                  },
              },
              way_);

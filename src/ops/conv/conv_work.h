@@ -3,6 +3,7 @@
 
 #include <variant>
 
+#include "kernels/conv/conv_bf16.h"
 #include "kernels/conv/conv_general.h"
 #include "kernels/conv/conv_steps.h"
 #include "kernels/conv/conv_weight_gradient.h"
@@ -12,13 +13,19 @@
 
 namespace tenon {
 
+// The shape of the transposed convolution: from the outputs to the inputs.
+kernels::ConvGeneralShape TransposedShape(kernels::ConvGeneralShape shape);
+
 // Steps of tasks, divided by shape alone. The buffers of the arguments outlive it.
 class ConvWork {
  public:
-  static ConvWork OfConv(const kernels::ConvGeneralArgs& args);
-  // `args`: of RunConvTransposeTask.
-  static ConvWork OfTranspose(const kernels::ConvGeneralArgs& args);
-  static ConvWork OfWeightGradient(const kernels::ConvWeightGradientArgs& args);
+  // may_round: what is multiplied may be rounded to bfloat16. Winograd's filtering stays in
+  // float32.
+  static ConvWork OfConv(const kernels::ConvGeneralArgs& args, bool may_round = false);
+  // `args`: of RunConvTransposeTask, without an epilogue if `may_round` is set.
+  static ConvWork OfTranspose(const kernels::ConvGeneralArgs& args, bool may_round = false);
+  static ConvWork OfWeightGradient(const kernels::ConvWeightGradientArgs& args,
+                                   bool may_round = false);
 
   // Runs all steps in the context's scratch memory. Error: out of memory.
   Status Run(KernelContext& context) const;
@@ -36,7 +43,8 @@ class ConvWork {
     kernels::ConvGeneralArgs args;
   };
   using Way = std::variant<General, Transposed, kernels::ConvWeightGradientArgs,
-                           kernels::ConvWinogradPlanarArgs, kernels::WinogradGradientArgs>;
+                           kernels::ConvWinogradPlanarArgs, kernels::WinogradGradientArgs,
+                           kernels::ConvBf16Args>;
 
   explicit ConvWork(Way way);
   size_t TaskCount(size_t step) const;

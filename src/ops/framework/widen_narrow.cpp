@@ -91,8 +91,9 @@ bool IsMatrixProduct(const Node& node) {
 
 // All that multiply matrices, and round the operands themselves.
 bool Multiplies(const Node& node) {
-  constexpr std::string_view kOthers[] = {"Conv",         "LSTM",        "GRU",      "RNN",
-                                          "LSTMTraining", "GRUTraining", "LSTMGrad", "GRUGrad"};
+  constexpr std::string_view kOthers[] = {"Conv",        "ConvGrad", "LSTM",
+                                          "GRU",         "RNN",      "LSTMTraining",
+                                          "GRUTraining", "LSTMGrad", "GRUGrad"};
   return IsMatrixProduct(node) || IsOneOf(node, kOthers);
 }
 

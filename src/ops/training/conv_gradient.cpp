@@ -6,6 +6,8 @@
 #include "ops/conv/conv_work.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
+#include "ops/framework/widen_narrow.h"
 
 namespace tenon {
 namespace {
@@ -30,26 +32,23 @@ Status InferConvGradient(const ConvAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(kDx, std::move(x));
 }
 
-// That of dY to dX.
-kernels::ConvGeneralShape TransposedShape(kernels::ConvGeneralShape shape) {
-  std::swap(shape.in_channels, shape.out_channels);
-  for (kernels::ConvDim& dim : shape.dims) std::swap(dim.in, dim.out);
-  return shape;
-}
-
 // dX, the transposed convolution of dY.
-ConvWork InputGradient(const kernels::ConvGeneralShape& shape, KernelContext& context) {
+ConvWork InputGradient(const kernels::ConvGeneralShape& shape, bool may_round,
+                       KernelContext& context) {
   return ConvWork::OfTranspose({TransposedShape(shape),
                                 context.Input(kDy).data<float>(),
                                 context.Input(kW).data<float>(),
                                 context.Output(kDx).data<float>(),
-                                {}});
+                                {}},
+                               may_round);
 }
 
-ConvWork WeightGradient(const kernels::ConvGeneralShape& shape, KernelContext& context) {
-  return ConvWork::OfWeightGradient({shape, context.Input(kX).data<float>(),
-                                     context.Input(kDy).data<float>(),
-                                     context.Output(kDw).data<float>()});
+ConvWork WeightGradient(const kernels::ConvGeneralShape& shape, bool may_round,
+                        KernelContext& context) {
+  return ConvWork::OfWeightGradient(
+      {shape, context.Input(kX).data<float>(), context.Input(kDy).data<float>(),
+       context.Output(kDw).data<float>()},
+      may_round);
 }
 
 // The sums of the channels of dY.
@@ -68,7 +67,20 @@ Status RunBiasGradient(KernelContext& context) {
   return OkStatus();
 }
 
-Status RunConvGradient(const ConvAttrs& attrs, KernelContext& context) {
+class ConvGradient final : public StatefulKernel<InferConvGradient> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    may_round_ = info.node().GetInt(kFromBfloat16, 0) != 0;
+    return Bind(info);
+  }
+
+  Status Run(KernelContext& context) const override;
+
+ private:
+  bool may_round_ = false;
+};
+
+Status ConvGradient::Run(KernelContext& context) const {
   const Shape& x = context.Input(kX).shape();
   const Shape& w = context.Input(kW).shape();
   const Tensor& dy = context.Input(kDy);
@@ -80,11 +92,11 @@ Status RunConvGradient(const ConvAttrs& attrs, KernelContext& context) {
     }
     return OkStatus();
   }
-  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs, w.dims().subspan(2)));
-  const kernels::ConvGeneralShape shape = GeneralConvShape(window, x, dy.shape(), attrs.group);
+  TENON_ASSIGN_OR_RETURN(const Window window, MakeWindow(attrs_, w.dims().subspan(2)));
+  const kernels::ConvGeneralShape shape = GeneralConvShape(window, x, dy.shape(), attrs_.group);
   std::optional<ConvWork> dx, dw;
-  if (context.HasOutput(kDx)) dx = InputGradient(shape, context);
-  if (context.HasOutput(kDw)) dw = WeightGradient(shape, context);
+  if (context.HasOutput(kDx)) dx = InputGradient(shape, may_round_, context);
+  if (context.HasOutput(kDw)) dw = WeightGradient(shape, may_round_, context);
   const size_t bytes =
       std::max(dx ? dx->ScratchBytes(context) : 0, dw ? dw->ScratchBytes(context) : 0);
   auto* const scratch = static_cast<std::byte*>(context.Scratch(bytes));
@@ -95,8 +107,7 @@ Status RunConvGradient(const ConvAttrs& attrs, KernelContext& context) {
 }
 
 constexpr OpRow kRows[] = {
-    Op<InferConvGradient, RunConvGradient>("ConvGrad",
-                                           {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<ConvGradient>("ConvGrad", {.domain = "com.microsoft", .types = kFloat32Only}),
 };
 
 }  // namespace
