@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/packing_pace.h"
+#include "runtime/shared_weights.h"
+
 namespace tenon {
 namespace {
 

@@ -10,6 +10,7 @@
 #include "kernels/gemm/gemm_grid.h"
 
 namespace tenon::kernels {
+#if defined(__x86_64__) && defined(__linux__)
 namespace {
 
 constexpr Bf16Parts kOne = Bf16Parts::kOne;
@@ -387,5 +388,12 @@ void RunConvBf16Task(const ConvBf16Args& args, size_t step, size_t task, std::by
       return RunWeightGradientTask(args, plan, task, shared, scratch);
   }
 }
+
+#else
+bool ConvBf16Worthwhile(const ConvGeneralShape&) { return false; }
+ConvSteps ConvBf16Steps(const ConvBf16Args&) { return {}; }
+size_t ConvBf16TaskCount(const ConvBf16Args&, size_t) { return 0; }
+void RunConvBf16Task(const ConvBf16Args&, size_t, size_t, std::byte*, std::byte*) {}
+#endif
 
 }  // namespace tenon::kernels
