@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 
-# At least so many runs and seconds, so many times the time of the first run, and the time in which a
-# slow system supplies the memory for a second copy of the weights.
+# At least so many runs and seconds, so many times the time of the first run, and the time in which
+# a slow system supplies the memory for a second copy of the weights.
 WARM_UP_RUNS = 2
 WARM_UP_SECONDS = 1.5  # for weights that the file does not have, such as constants of one value
 WARM_UP_TIMES_FIRST = 8

@@ -174,7 +174,7 @@ constexpr size_t kBorderPixels = 4;
 
 // `count` output columns, at most kBorderPixels, of which taps may lie outside.
 template <size_t kTaps, size_t kStride>
-void RunBorderTile(const Row& row, size_t first, size_t count) {
+HWY_NOINLINE void RunBorderTile(const Row& row, size_t first, size_t count) {
   const DBlock d;
   VBlock sums[kBorderPixels];
   InitSums(row, first, sums, count);
@@ -201,21 +201,19 @@ void RunBorderTile(const Row& row, size_t first, size_t count) {
   StoreSums(row, first, sums, count);
 }
 
-// Output columns in tiles of 8 and 4, and at the borders and the end in tiles of up to 4.
+// Output columns in tiles of 8, and at the borders and the end in tiles of up to 4.
 template <size_t kTaps, size_t kStride>
 void RunColumns(const Row& row, const Range& columns, const Range& inside) {
-  size_t x = columns.first;
-  const auto run_border = [&](size_t last) {
-    while (x < last) {
+  for (size_t x = columns.first; x < columns.last;) {
+    if (x >= inside.first && x + 8 <= inside.last) {
+      RunFixed<kTaps, kStride, 8>(row, x);
+      x += 8;
+    } else {
       const size_t count = std::min(kBorderPixels, columns.last - x);
       RunBorderTile<kTaps, kStride>(row, x, count);
       x += count;
     }
-  };
-  run_border(inside.first);
-  for (; x + 8 <= inside.last; x += 8) RunFixed<kTaps, kStride, 8>(row, x);
-  if (x + 4 <= inside.last) RunFixed<kTaps, kStride, 4>(row, x), x += 4;
-  run_border(columns.last);
+  }
 }
 
 // For any stride and dilation.
@@ -243,8 +241,6 @@ RunFunction SelectRun(const Conv2dShape& shape) {
   if (shape.dilation_width != 1 || shape.stride_width > 2) return &RunAnyColumns;
   const bool dense = shape.stride_width == 1;
   switch (shape.kernel_width) {
-    case 1:
-      return dense ? &RunColumns<1, 1> : &RunColumns<1, 2>;
     case 3:
       return dense ? &RunColumns<3, 1> : &RunColumns<3, 2>;
     case 5:

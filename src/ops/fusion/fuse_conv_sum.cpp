@@ -122,8 +122,10 @@ class AddTree {
       all.push_back(*std::move(conv));
     }
     if (all.empty()) return all;
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Summand& a, const Summand& b) { return a.taps() > b.taps(); });
+    const auto has_fewer_taps = [](const Summand& a, const Summand& b) {
+      return a.taps() < b.taps();
+    };
+    std::iter_swap(all.begin(), std::max_element(all.begin(), all.end(), has_fewer_taps));
     for (const Node* node : terms_) {
       if (node->op_type == "Conv") continue;
       std::optional<Summand> norm = NormalizationSummand(graph_, *node, all.front());
