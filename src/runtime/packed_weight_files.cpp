@@ -12,7 +12,6 @@
 #include "base/build_id.h"
 #include "base/confined_path.h"
 #include "base/mapped_file.h"
-#include "tensor/lasting_memory.h"
 
 namespace tenon {
 
@@ -56,12 +55,6 @@ std::string FileName(const PackedWeightFiles::Key& key) {
 constexpr size_t kLeastFloats = (64 << 10) / sizeof(float);
 
 }  // namespace
-
-Result<Tensor> AllocatePacked(size_t floats, HugePages pages) {
-  return Tensor::Allocate(
-      DataType::kFloat, Shape({static_cast<int64_t>(floats)}),
-      pages == HugePages::kPreferred ? SharedLastingMemory() : SharedWorkMemory());
-}
 
 Result<std::shared_ptr<PackedWeightFiles>> PackedWeightFiles::Open(std::string folder,
                                                                    const Logger& logger) {

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/huge_pages.h"
 #include "base/logging.h"
 #include "base/status.h"
 #include "tensor/tensor.h"
@@ -51,9 +50,5 @@ class PackedWeightFiles {
   const Logger& logger_;
   std::atomic<bool> has_failed_ = false;  // to write a file
 };
-
-// `floats` floats of memory that lasts as a session does. kPreferred: for weights that a run
-// reads once; kIfQuick: for those that it reads many times (see LazyWeights::Get).
-Result<Tensor> AllocatePacked(size_t floats, HugePages pages);
 
 }  // namespace tenon

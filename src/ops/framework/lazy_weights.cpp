@@ -12,8 +12,19 @@
 #include "runtime/packed_weight_files.h"
 #include "runtime/packing_pace.h"
 #include "runtime/shared_weights.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
+namespace {
+
+// So many floats of memory that lasts as a session does.
+Result<Tensor> AllocatePacked(size_t floats, HugePages pages) {
+  return Tensor::Allocate(
+      DataType::kFloat, Shape({static_cast<int64_t>(floats)}),
+      pages == HugePages::kPreferred ? SharedLastingMemory() : SharedWorkMemory());
+}
+
+}  // namespace
 
 void LazyWeights::Keep(Tensor constant, std::string_view form, const WeightPolicy& policy) {
   form_ = Format("{} of {} {} on {}", form, DataTypeName(constant.type()), constant.shape(),
