@@ -4,20 +4,22 @@
 
 #include <atomic>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 #include "tensor/tensor.h"
 
 namespace tenon {
 
-// Weights that are made part by part. `mutex` guards all but `ready`.
+// Weights that are made part by part. `mutex` guards all but `form` and `ready`.
 struct WeightsInMaking {
-  explicit WeightsInMaking(Tensor from) : constant(std::move(from)) {}
+  WeightsInMaking(Tensor from, std::string made_form)
+      : form(std::move(made_form)), constant(std::move(from)) {}
 
+  const std::string form;  // all that decides about them besides the elements of the constant
   Mutex mutex;
   std::atomic<const float*> ready = nullptr;  // the weights, once all are made
   Tensor constant;                            // until then
@@ -29,19 +31,24 @@ struct WeightsInMaking {
 // Thread-safe.
 class SessionWeights {
  public:
-  // `form` describes all that decides about the weights besides the elements of `constant`.
-  std::shared_ptr<WeightsInMaking> Of(const Tensor& constant, const std::string& form) {
+  std::shared_ptr<WeightsInMaking> Of(const Tensor& constant, std::string form) {
     const MutexLock lock(mutex_);
-    std::weak_ptr<WeightsInMaking>& entry = entries_[{constant.raw(), form}];
-    std::shared_ptr<WeightsInMaking> weights = entry.lock();
-    if (!weights || !Reads(*weights)) {
-      weights = std::make_shared<WeightsInMaking>(constant);
-      entry = weights;
+    for (const Entry& entry : entries_) {
+      if (entry.address != constant.raw()) continue;
+      std::shared_ptr<WeightsInMaking> weights = entry.weights.lock();
+      if (weights && weights->form == form && Reads(*weights)) return weights;
     }
+    auto weights = std::make_shared<WeightsInMaking>(constant, std::move(form));
+    entries_.push_back({constant.raw(), weights});
     return weights;
   }
 
  private:
+  struct Entry {
+    const void* address;  // of the constant
+    std::weak_ptr<WeightsInMaking> weights;
+  };
+
   // Whether the constant is still there; otherwise another one may have its address.
   static bool Reads(WeightsInMaking& weights) {
     const MutexLock lock(weights.mutex);
@@ -49,7 +56,7 @@ class SessionWeights {
   }
 
   Mutex mutex_;
-  std::map<std::pair<const void*, std::string>, std::weak_ptr<WeightsInMaking>> entries_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace tenon

@@ -27,11 +27,12 @@ Result<Tensor> AllocatePacked(size_t floats, HugePages pages) {
 }  // namespace
 
 void LazyWeights::Keep(Tensor constant, std::string_view form, const WeightPolicy& policy) {
-  form_ = Format("{} of {} {} on {}", form, DataTypeName(constant.type()), constant.shape(),
-                 kernels::ActiveForm());
+  std::string full_form = Format("{} of {} {} on {}", form, DataTypeName(constant.type()),
+                                 constant.shape(), kernels::ActiveForm());
   policy_ = policy;
-  making_ = policy.session ? policy.session->Of(constant, form_)
-                           : std::make_shared<WeightsInMaking>(std::move(constant));
+  making_ = policy.session
+                ? policy.session->Of(constant, std::move(full_form))
+                : std::make_shared<WeightsInMaking>(std::move(constant), std::move(full_form));
 }
 
 Status LazyWeights::Reserve(size_t floats) {
@@ -61,7 +62,8 @@ Result<LazyWeights::Source> LazyWeights::GetOrRead(size_t floats, size_t parts, 
 }
 
 bool LazyWeights::IsShared() const {
-  return policy_.shared != nullptr && policy_.shared->Find(making_->constant, form_) != nullptr;
+  return policy_.shared != nullptr &&
+         policy_.shared->Find(making_->constant, making_->form) != nullptr;
 }
 
 Status LazyWeights::Allocate(size_t floats, HugePages pages) const {
@@ -95,7 +97,7 @@ Result<bool> LazyWeights::MakeSome(size_t floats, size_t parts, FillParts fill,
 Result<Tensor> LazyWeights::Make(const Tensor& constant, size_t floats, Fill fill,
                                  HugePages pages) const {
   std::optional<PackedWeightFiles::Key> key;
-  if (policy_.files != nullptr) key = policy_.files->KeyOf(constant, form_, floats);
+  if (policy_.files != nullptr) key = policy_.files->KeyOf(constant, making_->form, floats);
   if (key) {
     if (std::optional<Tensor> loaded = policy_.files->Load(*key)) return *std::move(loaded);
   }
@@ -114,7 +116,7 @@ Result<const float*> LazyWeights::MakeAll(size_t floats, Fill fill, HugePages pa
   const auto make = [&](const Tensor& constant) { return Make(constant, floats, fill, pages); };
   Tensor& constant = making_->constant;
   if (policy_.shared != nullptr) {
-    TENON_ASSIGN_OR_RETURN(making_->weights, policy_.shared->Get(constant, form_, make));
+    TENON_ASSIGN_OR_RETURN(making_->weights, policy_.shared->Get(constant, making_->form, make));
   } else {
     TENON_ASSIGN_OR_RETURN(Tensor made, make(constant));
     making_->weights = std::make_shared<const Tensor>(std::move(made));

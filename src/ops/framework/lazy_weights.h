@@ -64,7 +64,6 @@ class LazyWeights {
   Result<Tensor> Make(const Tensor& constant, size_t floats, Fill fill, HugePages pages) const;
   Result<const float*> MakeAll(size_t floats, Fill fill, HugePages pages) const;
 
-  std::string form_;
   WeightPolicy policy_;
   std::shared_ptr<WeightsInMaking> making_;  // null until Keep
   mutable size_t reads_ = 0;                 // of the constant by this kernel's runs; by its mutex

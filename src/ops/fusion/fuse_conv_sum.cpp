@@ -20,7 +20,7 @@ constexpr size_t kMostSummands = 32;
 // channel to itself.
 struct Summand {
   const Node* node;
-  std::vector<WindowDim> dims;
+  Window window;
   Shape shape;             // of the weights
   const Tensor* weights;   // null: those of a normalization
   ChannelAffine affine;    // of what the weights give
@@ -28,15 +28,17 @@ struct Summand {
 
   int64_t group() const { return node->GetInt("group", 1); }
   size_t taps() const {
-    size_t taps = 1;
-    for (const WindowDim& dim : dims) taps *= static_cast<size_t>(dim.kernel);
-    return taps;
+    int64_t taps = 1;
+    for (size_t i = 2; i < shape.rank(); ++i) taps *= shape[i];
+    return static_cast<size_t>(taps);
   }
 };
 
 std::optional<Summand> ConvSummand(const Graph& graph, const Node& conv) {
   const Tensor* w = conv.inputs.size() > 1 ? graph.StoredConstantOf(conv.inputs[1]) : nullptr;
-  if (w == nullptr || w->type() != DataType::kFloat || w->rank() < 3) return std::nullopt;
+  if (w == nullptr || w->type() != DataType::kFloat || w->rank() < 3 || w->size() == 0) {
+    return std::nullopt;
+  }
   const auto channels = static_cast<size_t>(w->shape()[0]);
   const Tensor* b = conv.has_input(2) ? graph.ConstantOf(conv.inputs[2]) : nullptr;
   if (conv.has_input(2) && !IsFloatVector(b, w->shape()[0])) return std::nullopt;
@@ -51,9 +53,7 @@ std::optional<Summand> ConvSummand(const Graph& graph, const Node& conv) {
     const auto& factors = *scale->get<std::vector<float>>();
     affine.scale.assign(factors.begin(), factors.end());
   }
-  return Summand{&conv,      {window->dims.begin(), window->dims.begin() + window->rank},
-                 w->shape(), w,
-                 affine,     {}};
+  return Summand{&conv, *window, w->shape(), w, std::move(affine), {}};
 }
 
 // The normalization as a convolution whose weights have the shape of `conv`'s but for the kernel.
@@ -65,8 +65,9 @@ std::optional<Summand> NormalizationSummand(const Graph& graph, const Node& norm
   if (!affine) return std::nullopt;
   Shape shape = conv.shape;
   for (size_t i = 2; i < shape.rank(); ++i) shape[i] = 1;
-  const std::vector<WindowDim> dims(conv.dims.size(), kOneElement);
-  return Summand{&norm, dims, std::move(shape), nullptr, *std::move(affine), {}};
+  Window window = conv.window;
+  std::fill_n(window.dims.begin(), window.rank, kOneElement);
+  return Summand{&norm, window, std::move(shape), nullptr, *std::move(affine), {}};
 }
 
 // Where the taps of `small` lie among those of `large` along one axis, for any input; absent if
@@ -83,19 +84,20 @@ std::optional<size_t> FirstTap(const WindowDim& large, const WindowDim& small) {
 
 // Sets small.at. Returns false if `large` lacks a tap of it, or other things differ.
 bool PlaceIn(const Summand& large, Summand& small) {
-  if (large.weights == nullptr || large.dims.size() != small.dims.size() ||
+  if (large.weights == nullptr || large.window.rank != small.window.rank ||
       large.shape[0] != small.shape[0] || large.shape[1] != small.shape[1] ||
       (small.weights != nullptr && large.group() != small.group())) {
     return false;
   }
   std::vector<size_t> at = {0};  // of the taps along the axes so far
-  for (size_t axis = 0; axis < large.dims.size(); ++axis) {
-    const std::optional<size_t> first = FirstTap(large.dims[axis], small.dims[axis]);
+  for (size_t axis = 0; axis < large.window.rank; ++axis) {
+    const std::optional<size_t> first = FirstTap(large.window.dims[axis], small.window.dims[axis]);
     if (!first) return false;
     std::vector<size_t> longer;
     for (const size_t before : at) {
-      for (size_t tap = 0; tap < static_cast<size_t>(small.dims[axis].kernel); ++tap) {
-        longer.push_back(before * static_cast<size_t>(large.dims[axis].kernel) + *first + tap);
+      for (size_t tap = 0; tap < static_cast<size_t>(small.window.dims[axis].kernel); ++tap) {
+        longer.push_back(before * static_cast<size_t>(large.window.dims[axis].kernel) + *first +
+                         tap);
       }
     }
     at = std::move(longer);
@@ -114,27 +116,19 @@ class AddTree {
   // All summands, the largest first; none if they are not one convolution.
   std::vector<Summand> Summands() const {
     std::vector<Summand> all;
-    if (!is_whole_) return all;
-    for (const Node* node : terms_) {
-      if (node->op_type != "Conv") continue;
-      std::optional<Summand> conv = ConvSummand(graph_, *node);
-      if (!conv) return {};
-      all.push_back(*std::move(conv));
-    }
-    if (all.empty()) return all;
-    const auto has_fewer_taps = [](const Summand& a, const Summand& b) {
-      return a.taps() < b.taps();
+    const Node* const largest = is_whole_ ? LargestConv() : nullptr;
+    if (largest == nullptr) return all;
+    const auto take = [&](const Node& node) {
+      std::optional<Summand> each = node.op_type == "Conv"
+                                        ? ConvSummand(graph_, node)
+                                        : NormalizationSummand(graph_, node, all.front());
+      if (!each || !PlaceIn(all.empty() ? *each : all.front(), *each)) return false;
+      all.push_back(*std::move(each));
+      return true;
     };
-    std::iter_swap(all.begin(), std::max_element(all.begin(), all.end(), has_fewer_taps));
-    for (const Node* node : terms_) {
-      if (node->op_type == "Conv") continue;
-      std::optional<Summand> norm = NormalizationSummand(graph_, *node, all.front());
-      if (!norm) return {};
-      all.push_back(*std::move(norm));
-    }
-    for (Summand& each : all) {
-      if (!PlaceIn(all.front(), each)) return {};
-    }
+    bool fits = take(*largest);
+    for (const Node* node : terms_) fits = fits && (node == largest || take(*node));
+    if (!fits) all.clear();
     return all;
   }
 
@@ -146,6 +140,20 @@ class AddTree {
   }
 
  private:
+  // That with most weights; null if there is none.
+  const Node* LargestConv() const {
+    const Node* largest = nullptr;
+    int64_t most = 0;
+    for (const Node* node : terms_) {
+      const bool is_conv = node->op_type == "Conv" && node->inputs.size() > 1;
+      const Tensor* w = is_conv ? graph_.StoredConstantOf(node->inputs[1]) : nullptr;
+      if (w == nullptr || w->size() <= most) continue;
+      largest = node;
+      most = w->size();
+    }
+    return largest;
+  }
+
   bool Collect(ValueId value) {
     const NodeId producer = graph_.value(value).producer;
     if (producer == NodeId::kNone || !graph_.HasOneUse(value)) return false;
