@@ -246,7 +246,9 @@ RunFunction SelectRun(const Conv2dShape& shape) {
     case 5:
       return dense ? &RunColumns<5, 1> : &RunColumns<5, 2>;
     case 7:
-      return dense ? &RunColumns<7, 1> : &RunColumns<7, 2>;
+      if (dense) return &RunColumns<7, 1>;
+      // These are rare, and modules of WebAssembly are to be small.
+      return HWY_ARCH_WASM ? &RunAnyColumns : &RunColumns<7, 2>;
     default:
       return &RunAnyColumns;
   }
