@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ir/scalar.h"
+#include "ops/conv/nchwc.h"
 #include "ops/conv/weights_scale.h"
 #include "ops/framework/widen_narrow.h"
 #include "ops/fusion_cases.h"
@@ -321,6 +322,39 @@ TEST(ConvFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
       {"conv activation", false, [](B& b, ValueId) { return b.Op("Exp", {ConvOf(b)}); }},
   };
   CheckRules(RulesOf(ConvFusions()), cases, InferForFusions);
+}
+
+TEST(ConvFusionTest, WhatFollowsABlockedConvolutionIsTakenIn) {
+  const auto blocked = [](B& b, std::string name = "image") {
+    return b.Input(std::move(name), DataType::kFloat,
+                   SymbolicShape{Dim::Symbol("n"), Dim(1), Dim(8), Dim(8), Dim(16)});
+  };
+  const auto conv = [blocked](B& b, bool has_activation = false) {
+    const ValueId weights = b.Constant(Tensor::Of<float>({3, 1, 1, 1}, {1, 2, 3}));
+    std::vector<Attribute> attributes = MakeAttributes(Attr("group", int64_t{3}));
+    if (has_activation) attributes.emplace_back("activation", std::string("Relu"));
+    const ValueId y =
+        b.Op("NchwcConv", {blocked(b), weights}, std::move(attributes), std::string(kNchwcDomain));
+    b.graph->value(y).type =
+        b.graph->value(b.graph->node(b.graph->value(y).producer).inputs[0]).type;
+    return y;
+  };
+  const RuleCase cases[] = {
+      {"conv residual", true,
+       [&](B& b, ValueId) {
+         return b.Op("Add", {conv(b), blocked(b, "z")});
+       }},
+      {"conv residual", false,
+       [&](B& b, ValueId) {
+         return b.Op("Add", {conv(b, true), blocked(b, "z")});
+       }},
+      {"conv activation", true, [&](B& b, ValueId) { return b.Op("Sigmoid", {conv(b)}); }},
+      {"conv activation", true,
+       [&](B& b, ValueId) { return b.Op("QuickGelu", {conv(b)}, {}, "com.microsoft"); }},
+      {"conv activation", false, [&](B& b, ValueId) { return b.Op("Exp", {conv(b)}); }},
+      {"conv activation", false, [&](B& b, ValueId) { return b.Op("Relu", {conv(b, true)}); }},
+  };
+  CheckRules(RulesOf(NchwcConvFusions()), cases, InferForFusions);
 }
 
 // A convolution of 3 channels with one kernel size, stride, pad and dilation on both axes.

@@ -15,7 +15,7 @@ EXPECTED = {
     "add_of_a_row": 15.8,
     "conv_1d": 148.0,
     "conv_3x3": 313.4,
-    "conv_depthwise": 48.5,
+    "conv_depthwise": 52.3,
     "erf": 28.7,
     "gather": 12.6,
     "layer_normalization": 40.6,

@@ -260,19 +260,18 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
   // Whether a first run may pack the weights as it reads them: there are tasks for many threads
   // though each packs blocks of its own, they are short enough for a run that is to end early, and
   // their scratch memory is small. Small weights are not worth it.
-  bool CanPackOnTheWay(const Conv2dShape& shape, size_t threads) const {
-    constexpr size_t kEnoughFloats = (256 << 10) / sizeof(float);
+  bool CanPackOnTheWay(const Conv2dShape& shape) const {
+    constexpr size_t kEnoughTasks = 8, kEnoughFloats = (256 << 10) / sizeof(float);
     constexpr size_t kMostScratch = 4 << 20, kMostPixels = 4096;
-    const size_t enough_tasks = std::min<size_t>(8, 3 * threads);
     const size_t pixels = shape.batch * shape.out_height * shape.out_width;
     if (PackedSize() < kEnoughFloats || pixels > kMostPixels) return false;
     if (method_ == NchwcMethod::kDirect) {
-      return kernels::ConvBlockedTaskCount(shape, false) >= enough_tasks &&
+      return kernels::ConvBlockedTaskCount(shape, false) >= kEnoughTasks &&
              kernels::ConvBlockedScratchSize(shape, false) <= kMostScratch;
     }
     return method_ == NchwcMethod::kWinograd &&
-           kernels::ConvWinogradTaskCount(shape, tile_, false, threads) >= enough_tasks &&
-           kernels::ConvWinogradScratchSize(shape, tile_, false, threads) <= kMostScratch;
+           kernels::ConvWinogradTaskCount(shape, tile_, false, kEnoughTasks) >= kEnoughTasks &&
+           kernels::ConvWinogradScratchSize(shape, tile_, false, kEnoughTasks) <= kMostScratch;
   }
 
   void PackBlock(const float* weights, size_t block, float* packed) const {
@@ -336,7 +335,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
       });
     };
     const float* weights = packed_.ready();
-    if (weights == nullptr && CanPackOnTheWay(shape, static_cast<size_t>(threads.threads()))) {
+    if (weights == nullptr && CanPackOnTheWay(shape)) {
       return packed_.GetOrRead(PackedSize(), Blocks(), pack, HugePages::kIfQuick);
     }
     const auto pack_all = [&](const Tensor& constant, float* packed) {
