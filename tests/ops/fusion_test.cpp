@@ -419,6 +419,14 @@ TEST(ConvFusionTest, SumsOfConvolutionsOfOneValueAreOneConvolution) {
             return std::pair(SquareConv(b, x, 3, 1), NormOf(b, x, 1));
           }),
       sum(false,
+          [](B& b, ValueId x) {  // another provider's
+            const std::pair terms(SquareConv(b, x, 3, 1), SquareConv(b, x, 1, 0));
+            for (const ValueId term : {terms.first, terms.second}) {
+              b.graph->node(b.graph->value(term).producer).provider = 7;
+            }
+            return terms;
+          }),
+      sum(false,
           [](B& b, ValueId x) {  // strides
             return std::pair(SquareConv(b, x, 3, 1, 2), NormOf(b, x));
           }),

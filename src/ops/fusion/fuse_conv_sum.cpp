@@ -109,7 +109,7 @@ bool PlaceIn(const Summand& large, Summand& small) {
 // The nodes whose results a tree of Adds sums up.
 class AddTree {
  public:
-  AddTree(const Graph& graph, const Node& root) : graph_(graph) {
+  AddTree(const Graph& graph, const Node& root) : graph_(graph), provider_(root.provider) {
     is_whole_ = root.inputs.size() == 2 && Collect(root.inputs[0]) && Collect(root.inputs[1]);
   }
 
@@ -158,17 +158,19 @@ class AddTree {
     const NodeId producer = graph_.value(value).producer;
     if (producer == NodeId::kNone || !graph_.HasOneUse(value)) return false;
     const Node& node = graph_.node(producer);
-    if (!node.domain.empty() || terms_.size() + adds_.size() > 2 * kMostSummands) return false;
+    if (!node.domain.empty() || node.provider != provider_) return false;
+    if (terms_.size() + adds_.size() > 2 * kMostSummands) return false;
     if (node.op_type == "Add") {
       adds_.push_back(&node);
       return node.inputs.size() == 2 && Collect(node.inputs[0]) && Collect(node.inputs[1]);
     }
     if (node.op_type != "Conv" && node.op_type != "BatchNormalization") return false;
     terms_.push_back(&node);
-    return node.inputs[0] == terms_.front()->inputs[0] && node.provider == terms_.front()->provider;
+    return node.inputs[0] == terms_.front()->inputs[0];
   }
 
   const Graph& graph_;
+  const int32_t provider_;  // of all nodes
   std::vector<const Node*> terms_, adds_;
   bool is_whole_ = false;
 };
