@@ -103,7 +103,7 @@ class CpuProvider final : public ExecutionProvider {
     size_t budget = kDequantizedBytes;
     FoldDequantized(graph, index, budget);
     FuseNodes(graph, index);
-    FuseTables(graph, index);
+    if (use_integers_) FuseTables(graph, index);
     UseNchwcLayout(graph, index);
     FuseNchwcNodes(graph, index);
     UseNhwcLayout(graph, index);

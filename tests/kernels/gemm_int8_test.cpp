@@ -168,6 +168,45 @@ TEST_F(GemmInt8Test, SumsWrapAround) {
   });
 }
 
+// Zero points of lines, with what an epilogue may have beside them.
+TEST_F(GemmInt8Test, RequantizesWithZeroPointsOfLines) {
+  OnEveryVariant([] {
+    for (const Sizes& s : kSizes) {
+      Random random(4);
+      std::vector<int32_t> bias(std::max(s.m, s.n) + 1);
+      for (int32_t& v : bias) v = static_cast<int32_t>(random.Below(2000)) - 1000;
+      for (int mask = 0; mask < 16; ++mask) {
+        const bool is_signed = mask & 1, per_row = mask & 2, per_column = mask & 4;
+        const Operands operands = MakeOperands(s, is_signed, is_signed);
+        Int8GemmArgs args = MakeArgs(s, operands, is_signed, is_signed);
+        args.a_zero = operands.a_zero.data();
+        args.b_zero = operands.b_zero.data();
+        args.a_zero_per_row = per_row;
+        args.b_zero_per_column = per_column;
+        args.epilogue.type = is_signed ? Int8Output::kInt8 : Int8Output::kUint8;
+        args.epilogue.zero_point = 7;
+        args.epilogue.scale = 1e-3f;
+        (mask & 8 ? args.epilogue.bias_rows : args.epilogue.bias_columns) = bias.data();
+        const auto bytes = RunTasks(args, 1, false);
+        args.epilogue.type = Int8Output::kFloat;
+        const auto floats = RunTasks(args, 4, false);
+        const std::vector<int64_t> sums = Reference(args);
+        const double least = is_signed ? -128 : 0;
+        for (size_t i = 0; i < sums.size(); ++i) {
+          const float scaled = static_cast<float>(sums[i]) * 1e-3f;
+          float got;
+          std::memcpy(&got, floats.data() + 4 * i, 4);
+          ASSERT_EQ(got, scaled) << i << ", mask " << mask;
+          const double expected =
+              std::clamp(std::nearbyint(static_cast<double>(scaled)) + 7, least, least + 255);
+          ASSERT_EQ(Valued(static_cast<uint8_t>(bytes[i]), is_signed), expected)
+              << i << ", mask " << mask;
+        }
+      }
+    }
+  });
+}
+
 TEST_F(GemmInt8Test, ScalesAndRequantizes) {
   OnEveryVariant([] {
     for (const Sizes& s : kSizes) {

@@ -52,6 +52,27 @@ class Builder {
     node.schema = FindSchema("", op_type, 17);
     return node.outputs[0];
   }
+  // Pieces of these sizes, or equal ones.
+  std::vector<ValueId> Split(ValueId x, size_t count, const std::vector<int64_t>& sizes = {}) {
+    NodeSpec spec;
+    spec.op_type = "Split";
+    spec.inputs = {x};
+    if (!sizes.empty()) spec.inputs.push_back(Constant<int64_t>(sizes));
+    for (size_t i = 0; i < count; ++i) {
+      spec.outputs.push_back(graph().AddValue(graph().UnusedName("Split")));
+    }
+    spec.attributes = MakeAttributes(Attr("axis", int64_t{1}));
+    spec.opset = 17;
+    Node& node = graph().AddNode(std::move(spec));
+    node.schema = FindSchema("", "Split", 17);
+    return node.outputs;
+  }
+  template <class T>
+  ValueId Constant(const std::vector<T>& values) {
+    const Shape shape({static_cast<int64_t>(values.size())});
+    return graph().AddInitializer(graph().UnusedName("constant"),
+                                  Tensor::Of<T>(shape, std::span<const T>(values)));
+  }
   // A convolution that keeps H and W for odd kernels and stride 1.
   ValueId Conv(ValueId x, int64_t in, int64_t out, int64_t kernel, int64_t stride = 1,
                int64_t group = 1) {
@@ -202,7 +223,53 @@ void BuildNormalizedSum(Builder& b, ValueId x) {
   b.Output(b.Conv(sum, 40, 40, 3));
 }
 
+// What detectors have between the convolutions of their pyramids.
+void BuildPyramid(Builder& b, ValueId x) {
+  const ValueId wide = b.Op("Relu", {b.Conv(x, 3, 64, 3)});
+  const std::vector<ValueId> halves = b.Split(wide, 2);
+  const ValueId deep = b.Op("Relu", {b.Conv(halves[1], 32, 40, 3, 2)});
+  const ValueId scales = b.Constant<float>({1, 1, 2, 2});
+  const ValueId larger =
+      b.Op("Resize", {deep, ValueId::kNone, scales},
+           MakeAttributes(Attr("mode", std::string("nearest")),
+                          Attr("coordinate_transformation_mode", std::string("asymmetric"))));
+  const ValueId joined =
+      b.Op("Concat", {halves[0], wide, larger}, MakeAttributes(Attr("axis", int64_t{1})));
+  const ValueId narrow = b.Conv(joined, 136, 56, 1);
+  const std::vector<ValueId> parts = b.Split(narrow, 3, {16, 32, 8});
+  const ValueId sizes = b.Constant<int64_t>({2, 32, 11, 13});
+  const ValueId smaller = b.Op("Resize", {parts[1], ValueId::kNone, ValueId::kNone, sizes},
+                               MakeAttributes(Attr("mode", std::string("linear"))));
+  b.Output(b.Conv(parts[0], 16, 40, 3));
+  b.Output(b.Conv(smaller, 32, 40, 3));
+  b.Output(b.Conv(parts[2], 8, 40, 3));
+}
+
+// Pieces that are no blocks, and sizes of channels that change.
+void BuildUnevenPieces(Builder& b, ValueId x) {
+  const ValueId wide = b.Op("Relu", {b.Conv(x, 3, 48, 3)});
+  const std::vector<ValueId> parts = b.Split(wide, 2, {20, 28});
+  const ValueId scales = b.Constant<float>({1, 0.5F, 1, 1});
+  b.Output(b.Op("Resize", {b.Conv(parts[0], 20, 40, 3), ValueId::kNone, scales},
+                MakeAttributes(Attr("mode", std::string("nearest")))));
+  b.Output(b.Conv(parts[1], 28, 40, 3));
+}
+
 const LayoutCase kCases[] = {
+    {"pyramid",
+     {2, 3, 32, 36},
+     {2, 3, 32, 36},
+     BuildPyramid,
+     {{"NchwcConv", 6},
+      {"Split", 2},
+      {"Resize", 2},
+      {"NchwcReorderInput", 0},
+      {"NchwcReorderOutput", 3}}},
+    {"uneven pieces",
+     {1, 3, 32, 36},
+     {1, 3, 32, 36},
+     BuildUnevenPieces,
+     {{"NchwcConv", 2}, {"Split", 1}, {"NchwcReorderInput", 1}, {"NchwcReorderOutput", 2}}},
     {"residual",
      {2, 3, 33, 29},
      {2, 3, 33, 29},

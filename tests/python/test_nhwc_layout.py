@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import numpy as np
@@ -53,6 +54,34 @@ def test_networks_run_with_channels_last(form: str, tmp_path: pathlib.Path) -> N
     differences = np.abs(integers.astype(np.int32) - expected.astype(np.int32))
     assert np.ptp(expected.astype(np.int32)) > 50
     assert np.max(differences) <= 6 and np.mean(differences > 0) < 0.15
+
+
+def pyramid(g: Graph) -> str:
+    """What detectors have between the convolutions of their pyramids."""
+    x = g.between(conv(g, (2, 16, 20, 24), 48, (3, 3), {"axis": 0}, pads=[1] * 4), 0.4)
+    left, right = (g.between(part, 0.4) for part in g.split(x, 2, axis=1, num_outputs=2))
+    deep = layer(g, right, 24, 40, 3, 2.0, strides=[2, 2])
+    scales = g.constant(np.array([1, 1, 2, 2], np.float32))
+    larger = g.between(g.op("Resize", deep, "", scales), 2.0)
+    joined = g.between(g.op("Concat", left, larger, axis=1), 1.5)
+    return g.quantize(layer(g, joined, 64, 32, 3, 8.0), 8.0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pieces_and_sizes_keep_channels_last(form: str, tmp_path: pathlib.Path) -> None:
+    g = Graph(form)
+    model = g.model(pyramid(g))
+    integers, _ = run(model, g.feeds, True, tmp_path)
+    (trace,) = tmp_path.glob("trace*")
+    events = [e for e in json.loads(trace.read_text()) if e["name"].endswith("_kernel_time")]
+    names = [e["args"]["op_name"] for e in events]
+    assert {"Split", "Resize"} <= set(names)
+    if has_dot_products():
+        assert names.count("Transpose") == 2  # before the first convolution and after the last
+    expected = run_genuine(model, g.feeds)
+    differences = np.abs(integers.astype(np.int32) - expected.astype(np.int32))
+    assert np.ptp(expected.astype(np.int32)) > 50
+    assert np.max(differences) <= 3 and np.mean(differences > 0) < 0.15
 
 
 @pytest.mark.parametrize("form", FORMS)

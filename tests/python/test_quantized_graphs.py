@@ -36,6 +36,18 @@ def silu(g: Graph, x: str) -> str:
     return g.quantize(g.op("Mul", x, gate), 0.02)
 
 
+def gelu_of_parts(g: Graph, x: str) -> str:
+    """GELU as exporters write it, quantized between its operators but for one."""
+    error = g.between(
+        g.op("Erf", g.op("Div", x, g.constant(np.array([1.4142135], np.float32)))), 1 / 127
+    )
+    # The constant is dequantized, too.
+    one = g.dequantize(g.constant(g.dtype(min(g.zero + 127, np.iinfo(g.dtype).max))), 1 / 127)
+    shifted = g.between(g.op("Add", error, one), 2 / 255)
+    product = g.between(g.op("Mul", x, shifted), 0.04)
+    return g.quantize(g.op("Mul", product, g.constant(np.float32(0.5))), 0.03)
+
+
 def twice(x: str) -> list[tuple[str, str]]:
     return [("Sigmoid", x), ("Tanh", x)]
 
@@ -115,6 +127,27 @@ CASES: dict[str, tuple[Callable[[Graph], str], set[str]]] = {
     "product with an activation of the same": (
         lambda g: silu(g, g.input(2, 3, 5, 7)),
         {"QLinearTable"},
+    ),
+    "GELU of several operators": (
+        lambda g: gelu_of_parts(g, g.input(2, 3, 5, 7)),
+        {"QLinearTable"},
+    ),
+    "floats between that another reads": (
+        lambda g: g.quantize(
+            g.op(
+                "Add",
+                g.op("Sqrt", g.op("Abs", g.input(2, 3, 40))),
+                g.constant(np.arange(40, dtype=np.float32) / 40),
+            ),
+            0.03,
+        ),
+        {"DequantizeLinear", "FusedElements", "QuantizeLinear"},
+    ),
+    "a constant that adds an axis": (
+        lambda g: g.quantize(
+            g.op("Mul", g.input(3, 40), g.constant(np.full((1, 1, 1), 0.5, np.float32))), 0.02
+        ),
+        {"DequantizeLinear", "Mul", "QuantizeLinear"},
     ),
     "sum of activations of the same": (
         lambda g: g.quantize(

@@ -354,15 +354,13 @@ class GroupConv {
     for (size_t i = 0; i < rows; ++i) {
       const size_t channel = first_channel_ + first_row + i;
       const int32_t zero = PackedZeroOfA(args_.weights_are_signed, WeightZero(channel));
-      const uint32_t term = static_cast<uint32_t>(depth_) * static_cast<uint32_t>(zero) -
-                            static_cast<uint32_t>(row_sums_[first_row + i]);
       const size_t at = (picture_ * args_.shape.out_channels + channel) * pixels + pixel;
       table_.store_row({.count = count,
                         .sums = sums + i * tile_.nr,
                         .column_sums = column_sums_,
                         .b_zero = b_zero_,
                         .a_zero = zero,
-                        .row_term = static_cast<int32_t>(term),
+                        .row_term = static_cast<int32_t>(RowTerm(first_row + i, zero)),
                         .row = channel,
                         .column = 0,
                         .c = static_cast<std::byte*>(args_.out) + at * element},
@@ -379,14 +377,15 @@ class GroupConv {
     }
     static constexpr int32_t kNoTerms[kMaxInt8TileColumns] = {};
     const size_t first_channel = first_channel_ + first_row;
-    int32_t terms[kMaxInt8TileRows];
+    int32_t terms[kMaxInt8TileRows], factors[kMaxInt8TileRows];
     float scales[kMaxInt8TileRows];
+    bool has_factors = false;
     for (size_t i = 0; i < rows; ++i) {
       const size_t channel = first_channel + i;
-      if (PackedZeroOfA(args_.weights_are_signed, WeightZero(channel)) != 0) return false;
-      // The sum of the weights times the zero point of the input.
-      uint32_t term = 0u - static_cast<uint32_t>(row_sums_[first_row + i]);
-      term *= static_cast<uint32_t>(b_zero_[0]);
+      const int32_t zero = PackedZeroOfA(args_.weights_are_signed, WeightZero(channel));
+      factors[i] = -zero;
+      has_factors |= zero != 0;
+      uint32_t term = RowTerm(first_row + i, zero) * static_cast<uint32_t>(b_zero_[0]);
       if (epilogue.bias_rows) term += static_cast<uint32_t>(epilogue.bias_rows[channel]);
       terms[i] = static_cast<int32_t>(term);
       scales[i] =
@@ -399,13 +398,20 @@ class GroupConv {
                        .sums = sums,
                        .row_terms = terms,
                        .column_terms = kNoTerms,
+                       .row_factors = has_factors ? factors : nullptr,
+                       .column_factors = has_factors ? column_sums_ : nullptr,
                        .row_scales = scales,
-                       .column_scales = nullptr,
                        .zero_point = epilogue.zero_point,
                        .is_signed = is_signed,
                        .c = static_cast<std::byte*>(args_.out) + at,
                        .ldc = pixels});
     return true;
+  }
+
+  // As in Int8RowOutput, of a row with this zero point.
+  uint32_t RowTerm(size_t row, int32_t zero) const {
+    return static_cast<uint32_t>(depth_) * static_cast<uint32_t>(zero) -
+           static_cast<uint32_t>(row_sums_[row]);
   }
 
   int32_t WeightZero(size_t channel) const {

@@ -9,6 +9,8 @@
 #include <limits>
 
 #include "kernels/dispatch.h"
+#include "kernels/elementwise/quantized_values-inl.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/partial-inl.h"
 
 #ifndef TENON_KERNELS_QUANTIZE_ONCE
@@ -67,12 +69,40 @@ HWY_INLINE void StoreSome(hn::Vec<D> v, D d, T* p, size_t count) {
   }
 }
 
+// Quantizes whole vectors to bytes, without divisions; returns how many elements.
+template <class T>
+size_t QuantizeWhole(const float* HWY_RESTRICT x, size_t n, float scale, int32_t zero_point,
+                     T* HWY_RESTRICT y) {
+  const FloatTag df;
+  const hn::Rebind<T, FloatTag> dt;
+  const ByteRounder<T> rounder(zero_point);
+  const Divisor divisor(scale);
+  // Far numbers have the bytes of these, but their remainders would be none. NaN becomes the least.
+  const auto least = hn::Set(df, -1000 * scale), greatest = hn::Set(df, 1000 * scale);
+  size_t i = 0;
+  for (; i + hn::Lanes(df) <= n; i += hn::Lanes(df)) {
+    const auto near = MinOrSecond(MaxOrSecond(hn::LoadU(df, x + i), least), greatest);
+    hn::StoreU(rounder.Round(divisor.Divide(near)), dt, y + i);
+  }
+  return i;
+}
+
 template <class T>
 void QuantizeTo(const float* HWY_RESTRICT x, size_t n, const QuantizationRun& run,
                 T* HWY_RESTRICT y) {
   const FloatTag df;
   const IntTag di;
   const hn::Rebind<T, FloatTag> dt;
+  if constexpr (sizeof(T) == 1) {
+    if (HWY_NATIVE_FMA && !run.per_element && AreModerate({*run.scales})) {
+      const int32_t zero_point = run.zero_points ? *run.zero_points : 0;
+      const size_t done = QuantizeWhole(x, n, *run.scales, zero_point, y);
+      x += done;
+      n -= done;
+      y += done;
+      if (n == 0) return;
+    }
+  }
   const auto least = hn::Set(di, std::numeric_limits<T>::min());
   const auto greatest = hn::Set(di, std::numeric_limits<T>::max());
   Parameters p(run, 0, std::min(n, hn::Lanes(df)));

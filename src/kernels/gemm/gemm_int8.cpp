@@ -258,6 +258,16 @@ void StoreRow(const Int8RowOutput& row, const Int8Epilogue& e) {
   }
 }
 
+// S in the columns from j on, where `sums` are those of the row.
+HWY_INLINE hn::Vec<IntTag> TileSum(const Int8TileOutput& tile, const int32_t* sums,
+                                   hn::Vec<IntTag> row_term, hn::Vec<IntTag> row_factor, size_t j) {
+  const IntTag di;
+  const auto sum =
+      hn::Add(hn::Add(hn::LoadU(di, sums + j), hn::LoadU(di, tile.column_terms + j)), row_term);
+  if (!tile.column_factors) return sum;
+  return hn::Add(sum, hn::Mul(row_factor, hn::LoadU(di, tile.column_factors + j)));
+}
+
 template <class T>
 void StoreTileAs(const Int8TileOutput& tile) {
   const IntTag di;
@@ -266,10 +276,10 @@ void StoreTileAs(const Int8TileOutput& tile) {
   for (size_t r = 0; r < tile.rows; ++r, c += tile.ldc) {
     const int32_t* sums = tile.sums + r * kNr;
     const auto row_term = hn::Set(di, tile.row_terms[r]);
+    const auto row_factor = hn::Set(di, tile.row_factors ? tile.row_factors[r] : 0);
     const auto row_scale = hn::Set(df, tile.row_scales[r]);
     for (size_t j = 0; j < tile.columns; j += kLanes) {
-      const auto sum =
-          hn::Add(hn::Add(hn::LoadU(di, sums + j), hn::LoadU(di, tile.column_terms + j)), row_term);
+      const auto sum = TileSum(tile, sums, row_term, row_factor, j);
       auto scale = row_scale;
       if (tile.column_scales) scale = hn::Mul(scale, hn::LoadU(df, tile.column_scales + j));
       StoreQuantized(hn::Mul(hn::ConvertTo(df, sum), scale), tile.zero_point, c + j,
@@ -293,10 +303,10 @@ void StoreFloatTile(const Int8TileOutput& tile) {
   for (size_t r = 0; r < tile.rows; ++r, c += tile.ldc) {
     const int32_t* sums = tile.sums + r * kNr;
     const auto row_term = hn::Set(di, tile.row_terms[r]);
+    const auto row_factor = hn::Set(di, tile.row_factors ? tile.row_factors[r] : 0);
     const auto row_scale = hn::Set(df, tile.row_scales[r]);
     for (size_t j = 0; j < tile.columns; j += kLanes) {
-      const auto sum =
-          hn::Add(hn::Add(hn::LoadU(di, sums + j), hn::LoadU(di, tile.column_terms + j)), row_term);
+      const auto sum = TileSum(tile, sums, row_term, row_factor, j);
       auto scale = row_scale;
       if (tile.column_scales) scale = hn::Mul(scale, hn::LoadU(df, tile.column_scales + j));
       auto value = hn::Mul(hn::ConvertTo(df, sum), scale);
@@ -415,7 +425,7 @@ class PanelOutput {
         column_sums_(column_sums),
         column_(panel * table.shape.nr),
         count_(std::min(table.shape.nr, args.n - column_)),
-        stores_tiles_(!args.a_zero_per_row && !args.b_zero_per_column &&
+        stores_tiles_(!(args.a_zero_per_row && args.b_zero_per_column) &&
                       args.epilogue.type != Int8Output::kInt32) {
     FillZeros(args, column_, count_, zeros_);
     if (stores_tiles_) PrepareTiles();
@@ -455,7 +465,7 @@ class PanelOutput {
 
   void PrepareTiles() {
     const Int8Epilogue& epilogue = args_.epilogue;
-    const auto a_zero = static_cast<uint32_t>(ZeroOf(0));
+    const uint32_t a_zero = args_.a_zero_per_row ? 0 : static_cast<uint32_t>(ZeroOf(0));
     for (size_t j = 0; j < count_; ++j) {
       uint32_t term = 0u - a_zero * static_cast<uint32_t>(column_sums_[j]);
       if (epilogue.bias_columns) term += static_cast<uint32_t>(epilogue.bias_columns[column_ + j]);
@@ -467,13 +477,16 @@ class PanelOutput {
 
   void StoreTile(const PackedRows& rows, size_t first, size_t count, const int32_t* sums) const {
     const Int8Epilogue& epilogue = args_.epilogue;
-    int32_t terms[kMaxInt8TileRows];
+    const bool has_factors = args_.a_zero_per_row || args_.b_zero_per_column;
+    int32_t terms[kMaxInt8TileRows], factors[kMaxInt8TileRows];
     float scales[kMaxInt8TileRows];
     for (size_t i = 0; i < count; ++i) {
       const size_t row = rows.first + first + i;
-      uint32_t term = RowTerm(rows, first + i) * static_cast<uint32_t>(zeros_[0]);
+      const uint32_t row_term = RowTerm(rows, first + i);
+      uint32_t term = args_.b_zero_per_column ? 0 : row_term * static_cast<uint32_t>(zeros_[0]);
       if (epilogue.bias_rows) term += static_cast<uint32_t>(epilogue.bias_rows[row]);
       terms[i] = static_cast<int32_t>(term);
+      factors[i] = args_.b_zero_per_column ? static_cast<int32_t>(row_term) : -ZeroOf(row);
       scales[i] = epilogue.scale_rows ? epilogue.scale * epilogue.scale_rows[row] : epilogue.scale;
     }
     const bool is_float = epilogue.type == Int8Output::kFloat;
@@ -483,6 +496,10 @@ class PanelOutput {
          .sums = sums,
          .row_terms = terms,
          .column_terms = column_terms_,
+         .row_factors = has_factors ? factors : nullptr,
+         .column_factors = !has_factors              ? nullptr
+                           : args_.b_zero_per_column ? zeros_
+                                                     : column_sums_,
          .row_scales = scales,
          .column_scales = epilogue.scale_columns ? column_scales_ : nullptr,
          .column_biases = epilogue.float_bias ? column_biases_ : nullptr,

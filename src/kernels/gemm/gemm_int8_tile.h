@@ -35,17 +35,20 @@ struct Int8RowOutput {
   void* c;
 };
 
-// A tile of sums and the terms for its output. If the zero point of A is 0 or the same for all
-// rows, S = r + column_term + row_term.
+// A tile of sums and the terms for its output: S = r + column_term + row_term + row_factor *
+// column_factor. The factors are needed where rows of A or columns of B have zero points of their
+// own.
 struct Int8TileOutput {
   size_t rows, columns;
-  const int32_t* sums;          // [rows][nr]
-  const int32_t* row_terms;     // [rows]
-  const int32_t* column_terms;  // [nr]
-  const float* row_scales;      // [rows]
-  const float* column_scales;   // [nr]; null: 1
-  const float* column_biases;   // [nr], of floats; null: 0
-  int32_t zero_point;           // of bytes
+  const int32_t* sums;                      // [rows][nr]
+  const int32_t* row_terms;                 // [rows]
+  const int32_t* column_terms;              // [nr]
+  const int32_t* row_factors = nullptr;     // [rows]; null: 0
+  const int32_t* column_factors = nullptr;  // [nr]; null if row_factors is
+  const float* row_scales;                  // [rows]
+  const float* column_scales = nullptr;     // [nr]; null: 1
+  const float* column_biases = nullptr;     // [nr], of floats; null: 0
+  int32_t zero_point;                       // of bytes
   bool is_signed;
   void* c;  // bytes or floats, rows ldc elements apart
   size_t ldc;

@@ -117,6 +117,10 @@ TENON_VNNI void StoreTile(const Int8TileOutput& output) {
   const __m512i columns[2] = {_mm512_loadu_si512(output.column_terms),
                               _mm512_loadu_si512(output.column_terms + 16)};
   const ByteRounding rounding = MakeByteRounding(output.zero_point, output.is_signed);
+  const bool has_factors = output.row_factors != nullptr;
+  const __m512i zeros = _mm512_setzero_si512();
+  const __m512i factors[2] = {has_factors ? _mm512_loadu_si512(output.column_factors) : zeros,
+                              has_factors ? _mm512_loadu_si512(output.column_factors + 16) : zeros};
   const bool has_scales = output.column_scales != nullptr;
   const __m512 ones = _mm512_set1_ps(1);
   const __m512 scales[2] = {has_scales ? _mm512_loadu_ps(output.column_scales) : ones,
@@ -126,12 +130,16 @@ TENON_VNNI void StoreTile(const Int8TileOutput& output) {
   auto* c = static_cast<uint8_t*>(output.c);
   for (size_t i = 0; i < output.rows; ++i, c += output.ldc) {
     const __m512i row_term = _mm512_set1_epi32(output.row_terms[i]);
+    const __m512i row_factor = _mm512_set1_epi32(has_factors ? output.row_factors[i] : 0);
     const __m512 row_scale = _mm512_set1_ps(output.row_scales[i]);
     __m128i bytes[2];
 #pragma GCC unroll 2
     for (size_t half = 0; half < 2; ++half) {
       const __m512i raw = _mm512_loadu_si512(output.sums + i * 32 + half * 16);
-      const __m512i sums = _mm512_add_epi32(_mm512_add_epi32(raw, columns[half]), row_term);
+      __m512i sums = _mm512_add_epi32(_mm512_add_epi32(raw, columns[half]), row_term);
+      if (has_factors) {
+        sums = _mm512_add_epi32(sums, _mm512_mullo_epi32(row_factor, factors[half]));
+      }
       bytes[half] = RoundToBytes(sums, _mm512_mul_ps(row_scale, scales[half]), rounding);
     }
     _mm256_mask_storeu_epi8(c, written,

@@ -87,8 +87,9 @@ class LayoutRegions {
       const Node& node = graph_.node(id);
       const size_t region = RegionOf(id);
       gain[region] += candidate.gain;
-      if (IsReadOutside(node.outputs[0])) {
-        gain[region] -= layout_.ReorderCost(graph_.value(node.outputs[0]).type);
+      for (size_t i = 0; i < candidate.outputs; ++i) {
+        if (!IsReadOutside(node.outputs[i])) continue;
+        gain[region] -= layout_.ReorderCost(graph_.value(node.outputs[i]).type);
       }
       for (const size_t i : candidate.inputs) {
         if (!IsThere(node.inputs[i])) read[region].push_back(node.inputs[i]);
@@ -129,16 +130,18 @@ class LayoutRegions {
     return twin;
   }
 
-  // The node keeps its id; its output becomes the twin of its former output.
+  // The node keeps its id; its outputs become the twins of its former outputs.
   void Convert(Node& node, const LayoutCandidate& candidate) {
-    const ValueId standard = node.outputs[0];
     const NodeId id = node.id;
     for (const size_t i : candidate.inputs) {
       graph_.SetInput(id, i, TwinOf(node.inputs[i]));
     }
-    layout_.Convert(graph_, node, candidate, graph_.value(standard).type);
-    graph_.SetOutputValue(id, 0, NewTwin(standard));
-    converted_.push_back(standard);
+    layout_.Convert(graph_, node, candidate, graph_.value(node.outputs[0]).type);
+    for (size_t i = 0; i < candidate.outputs; ++i) {
+      const ValueId standard = node.outputs[i];
+      graph_.SetOutputValue(id, i, NewTwin(standard));
+      converted_.push_back(standard);
+    }
   }
 
   // Standard values that are still read come from their twins.

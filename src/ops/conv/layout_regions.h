@@ -18,7 +18,9 @@ enum class LayoutRole {
   kGlobalAveragePool,
   kAsItIs,
   kChannelAffine,  // see ops/conv/channel_affine.h; its image is the first of `inputs`
-  kConcat
+  kConcat,
+  kSplit,  // along the channels
+  kResize  // along H and W
 };
 
 // How a node can work in the layout.
@@ -26,6 +28,7 @@ struct LayoutCandidate {
   LayoutRole role = LayoutRole::kAsItIs;
   std::vector<size_t> inputs;  // those that must be in the layout; the others stay
   double gain = 0;             // estimated, in nanoseconds of one run
+  size_t outputs = 1;          // that will be in the layout: all that are used
 };
 
 // A layout and the operators that work in it. Standard images are [N, C, H, W].
@@ -48,7 +51,7 @@ class ImageLayout {
   virtual ValueType TypeOf(const ValueType& standard) const = 0;
 
   // Makes the node, whose inputs are in the layout, the operator for its role there. `standard`:
-  // the type of its output before.
+  // the type of its first output before.
   virtual void Convert(Graph& graph, Node& node, const LayoutCandidate& candidate,
                        const ValueType& standard) const = 0;
 

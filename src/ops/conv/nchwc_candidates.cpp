@@ -7,6 +7,7 @@
 #include "ir/graph.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/conv/channel_affine.h"
+#include "ops/conv/image_moves.h"
 #include "ops/conv/nchwc_conv.h"
 #include "ops/framework/attributes.h"
 
@@ -147,17 +148,21 @@ std::optional<std::vector<size_t>> BinaryInputs(const Graph& graph, const Node& 
   return images;
 }
 
-bool IsConcatOfBlocks(const Graph& graph, const Node& node) {
-  const int64_t axis = node.GetInt("axis", 1);
-  if (axis != 1 && axis != -3) return false;
+// Whether images along the channels can be joined, or come from one, as they lie in memory.
+bool AreWholeBlocks(const Graph& graph, std::span<const ValueId> images) {
   // Only the last may have lanes to spare.
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const SymbolicShape* shape = ImageShape(graph, node.inputs[i]);
+  for (size_t i = 0; i < images.size(); ++i) {
+    const SymbolicShape* shape = ImageShape(graph, images[i]);
     if (!shape) return false;
     const bool is_whole = (*shape)[1].value() % static_cast<int64_t>(kernels::kChannelBlock) == 0;
-    if (!is_whole && i + 1 < node.inputs.size()) return false;
+    if (!is_whole && i + 1 < images.size()) return false;
   }
   return true;
+}
+
+bool IsConcatOfBlocks(const Graph& graph, const Node& node) {
+  const int64_t axis = node.GetInt("axis", 1);
+  return (axis == 1 || axis == -3) && AreWholeBlocks(graph, node.inputs);
 }
 
 // The mean over H and W that keeps these axes.
@@ -205,6 +210,12 @@ std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node&
     if (!IsConcatOfBlocks(graph, node)) return std::nullopt;
     candidate.role = LayoutRole::kConcat;
     for (size_t i = 1; i < node.inputs.size(); ++i) candidate.inputs.push_back(i);
+  } else if (IsChannelSplit(node)) {
+    if (!AreWholeBlocks(graph, node.outputs)) return std::nullopt;
+    candidate.role = LayoutRole::kSplit;
+    candidate.outputs = node.outputs.size();
+  } else if (IsSpatialResize(graph, node)) {
+    candidate.role = LayoutRole::kResize;
   } else if (const std::optional<size_t> image = AffineInput(graph, node)) {
     candidate = {LayoutRole::kChannelAffine, {*image}};
   } else if (IsBinary(op_type)) {
@@ -223,12 +234,12 @@ std::optional<LayoutCandidate> FindNchwcCandidate(const Graph& graph, const Node
                                                   const std::function<bool(ValueId)>& is_blocked) {
   if (!node.has_input(0) || !node.has_output(0)) return std::nullopt;
   if (IsConv(node)) return ConvCandidate(graph, node, is_blocked);
-  for (size_t i = 1; i < node.outputs.size(); ++i) {
-    if (node.has_output(i)) return std::nullopt;
-  }
   if (!ImageShape(graph, node.outputs[0])) return std::nullopt;
   std::optional<LayoutCandidate> candidate = FollowerCandidate(graph, node);
   if (!candidate || candidate->inputs.empty()) return std::nullopt;
+  for (size_t i = candidate->outputs; i < node.outputs.size(); ++i) {
+    if (node.has_output(i)) return std::nullopt;
+  }
   for (const size_t i : candidate->inputs) {
     if (!ImageShape(graph, node.inputs[i]) || !is_blocked(node.inputs[i])) return std::nullopt;
   }

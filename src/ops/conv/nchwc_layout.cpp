@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/text.h"
+#include "kernels/conv/conv_shape.h"
 #include "ops/conv/channel_affine.h"
+#include "ops/conv/image_moves.h"
 #include "ops/conv/layout_regions.h"
 #include "ops/conv/nchwc.h"
 #include "ops/conv/nchwc_candidates.h"
@@ -46,6 +48,8 @@ class NchwcLayout final : public ImageLayout {
     const LayoutRole role = candidate.role;
     const int64_t channels = (*standard.shape)[1].value();
     if (role == LayoutRole::kAsItIs) return;
+    if (role == LayoutRole::kResize) return ResizeAt(graph, node, 2);
+    if (role == LayoutRole::kSplit) return SplitBlocks(graph, node);
     if (role == LayoutRole::kConcat) {
       node.SetAttribute("axis", int64_t{1});
       return;
@@ -72,6 +76,16 @@ class NchwcLayout final : public ImageLayout {
       node.RemoveAttribute("noop_with_empty_axes");
       if (node.has_input(1)) graph.SetInput(node.id, 1, ValueId::kNone);
     }
+  }
+
+  // Its pieces are whole blocks but for the last.
+  static void SplitBlocks(Graph& graph, Node& node) {
+    std::vector<int64_t> blocks;
+    for (const ValueId output : node.outputs) {
+      const int64_t channels = (*graph.value(output).type.shape)[1].value();
+      blocks.push_back(static_cast<int64_t>(kernels::ChannelBlocks(static_cast<size_t>(channels))));
+    }
+    SplitAt(graph, node, 1, blocks);
   }
 
   // Makes a scale and shift of each channel a convolution of it with one tap.

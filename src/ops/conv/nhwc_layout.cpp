@@ -8,6 +8,7 @@
 #include "kernels/conv/conv_int8_nhwc.h"
 #include "ops/conv/channels_last_shape.h"
 #include "ops/conv/conv_shapes.h"
+#include "ops/conv/image_moves.h"
 #include "ops/conv/layout_regions.h"
 #include "ops/framework/attributes.h"
 
@@ -128,6 +129,10 @@ std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node&
       return candidate;
     }
     if (op_type == "Clip") return candidate;
+    if (IsChannelSplit(node)) {
+      return LayoutCandidate{LayoutRole::kSplit, {0}, 0, node.outputs.size()};
+    }
+    if (IsSpatialResize(graph, node)) return LayoutCandidate{LayoutRole::kResize, {0}};
     if (op_type != "Concat") return std::nullopt;
     auto images = JoinedImages(node, 0, 1);
     if (!images) return std::nullopt;
@@ -170,12 +175,13 @@ class NhwcLayout final : public ImageLayout {
     if (!node.has_input(0) || !node.has_output(0)) return std::nullopt;
     if (node.domain.empty() && node.op_type == "QLinearConv") return ConvCandidate(graph, node);
     const auto is_used = [&](ValueId id) { return id != ValueId::kNone && !graph.IsUnused(id); };
-    if (std::any_of(node.outputs.begin() + 1, node.outputs.end(), is_used) ||
-        !ImageShape(graph, node.outputs[0])) {
-      return std::nullopt;
-    }
     std::optional<LayoutCandidate> candidate = FollowerCandidate(graph, node);
     if (!candidate) return std::nullopt;
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const bool is_right = i < candidate->outputs ? ImageShape(graph, node.outputs[i]) != nullptr
+                                                   : !is_used(node.outputs[i]);
+      if (!is_right) return std::nullopt;
+    }
     for (const size_t i : candidate->inputs) {
       if (!ImageShape(graph, node.inputs[i]) || !is_there(node.inputs[i])) return std::nullopt;
     }
@@ -192,7 +198,7 @@ class NhwcLayout final : public ImageLayout {
     return type;
   }
 
-  void Convert(Graph&, Node& node, const LayoutCandidate& candidate,
+  void Convert(Graph& graph, Node& node, const LayoutCandidate& candidate,
                const ValueType&) const override {
     switch (candidate.role) {
       case LayoutRole::kConv:
@@ -212,7 +218,11 @@ class NhwcLayout final : public ImageLayout {
         node.SetAttribute("channels_last", int64_t{1});
         break;
       case LayoutRole::kConcat:
+      case LayoutRole::kSplit:
         node.SetAttribute("axis", int64_t{kImageRank - 1});
+        break;
+      case LayoutRole::kResize:
+        ResizeAt(graph, node, 1);
         break;
       case LayoutRole::kAsItIs:
       case LayoutRole::kChannelAffine:  // there is no such candidate

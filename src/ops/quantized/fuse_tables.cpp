@@ -1,14 +1,18 @@
 #include "ops/quantized/fuse_tables.h"
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "base/thread_pool.h"
 #include "ir/rewrite_limit.h"
-#include "kernels/elementwise/quantized_binary.h"
-#include "ops/framework/fused_activation.h"
-#include "ops/quantized/int8_tables.h"
+#include "ops/framework/registry.h"
+#include "ops/framework/unary_node.h"
+#include "runtime/evaluate.h"
+#include "runtime/kernel_info.h"
 
 namespace tenon {
 namespace {
@@ -16,26 +20,30 @@ namespace {
 constexpr std::string_view kMicrosoft = "com.microsoft";
 constexpr std::string_view kTenon = "com.tenon";
 
-// The function that a node with one quantized operand computes; nothing for other nodes.
-std::optional<kernels::ActivationSpec> FunctionOf(const Node& node) {
-  if (node.domain == kTenon && node.op_type == "QLinearActivation") {
-    const auto attrs = BindAttributes<QLinearActivationAttrs>(node);
-    if (!attrs) return std::nullopt;
-    const auto spec = FusedActivation(attrs->activation, attrs->parameters);
-    return spec ? std::optional(*spec) : std::nullopt;
-  }
-  if (node.domain != kMicrosoft) return std::nullopt;
-  if (node.op_type == "QLinearSigmoid") return kernels::ActivationSpec{UnaryOp::kSigmoid};
-  if (node.op_type != "QLinearLeakyRelu") return std::nullopt;
-  const float slope = InfoOf(UnaryOp::kLeakyRelu).parameters[0].fallback;
-  return kernels::ActivationSpec{UnaryOp::kLeakyRelu, node.GetFloat("alpha", slope)};
-}
+constexpr int64_t kBytes = 256;
 
-std::optional<kernels::QuantizedBinaryOp> BinaryOpOf(const Node& node) {
-  if (node.domain != kMicrosoft) return std::nullopt;
-  if (node.op_type == "QLinearAdd") return kernels::QuantizedBinaryOp::kAdd;
-  if (node.op_type == "QLinearMul") return kernels::QuantizedBinaryOp::kMul;
-  return std::nullopt;
+bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
+
+// Whether each element of the node's one output depends on the elements of its inputs at the same
+// place alone. Functions of integers as integers, such as Clip, stay: they are as fast.
+bool IsElementWise(const Graph& graph, const Node& node) {
+  // Since then binary operators broadcast as NumPy does.
+  constexpr int32_t kFirstBroadcasting = 7;
+  constexpr std::array<std::string_view, 6> kBinary = {"Add", "Sub", "Mul", "Div", "Pow", "PRelu"};
+  constexpr std::array<std::string_view, 4> kQuantized = {"QLinearAdd", "QLinearMul",
+                                                          "QLinearSigmoid", "QLinearLeakyRelu"};
+  if (node.outputs.size() != 1 || !node.has_output(0) || !node.has_input(0)) return false;
+  const auto is_one_of = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), node.op_type) != names.end();
+  };
+  if (UnaryOpOf(node)) return !IsByte(graph.value(node.outputs[0]).type.element_type);
+  if (node.domain == kTenon) return node.op_type == "QLinearActivation";
+  if (node.domain == kMicrosoft) return is_one_of(kQuantized);
+  if (!node.domain.empty()) return false;
+  if (node.op_type == "QuantizeLinear" || node.op_type == "DequantizeLinear") {
+    return node.GetInt("block_size", 0) == 0;
+  }
+  return node.opset >= kFirstBroadcasting && is_one_of(kBinary);
 }
 
 class TableFusion {
@@ -43,114 +51,112 @@ class TableFusion {
   TableFusion(Graph& graph, int32_t provider) : graph_(graph), provider_(provider) {}
 
   void Apply() {
-    Result<std::vector<NodeId>> order = graph_.TopologicalOrder();
+    const Result<std::vector<NodeId>> order = graph_.TopologicalOrder();
     if (!order) return;  // the planner reports the error
-    std::vector<NodeId> made;
+    std::vector<NodeId> parts;
     for (const NodeId id : *order) {
+      const std::optional<ValueId> source = SourceFor(graph_.node(id));
+      if (!source) continue;
+      sources_.emplace(graph_.node(id).outputs[0], *source);
+      parts.push_back(id);
+    }
+    KeepWhatBytesNeed(parts);
+    for (NodeId& id : parts) {
       const Node& node = graph_.node(id);
-      if (node.provider != provider_) continue;
-      std::optional<Function> function = FunctionAt(node);
-      if (!function || !RewriteLimit::Allows("quantized table", node)) continue;
       const ValueId y = node.outputs[0];
-      made.push_back(Replace(node, *function));
-      functions_.emplace(y, std::move(*function));
+      if (!Evaluate(node) || !IsByte(TypeOf(y))) continue;
+      if (RewriteLimit::Allows("quantized table", node)) id = Replace(node);
     }
     // Those that were only operands of others.
-    for (auto id = made.rbegin(); id != made.rend(); ++id) {
+    for (auto id = parts.rbegin(); id != parts.rend(); ++id) {
       if (graph_.IsUnused(graph_.node(*id).outputs[0])) graph_.RemoveNode(*id);
     }
   }
 
  private:
-  // A value as a function of the bytes of another.
-  struct Function {
-    ValueId source;
-    Int8Table table;
-    DataType type;
-  };
+  DataType TypeOf(ValueId id) const { return graph_.value(id).type.element_type; }
 
-  // Of constants in inputs `scale` and `zero` of the node.
-  std::optional<Int8Quantization> QuantizationAt(const Node& node, size_t scale,
-                                                 size_t zero) const {
-    const auto constant = [&](size_t i) -> const Tensor* {
-      const Tensor* found = node.has_input(i) ? graph_.ConstantOf(node.inputs[i]) : nullptr;
-      return found && found->size() == 1 ? found : nullptr;
-    };
-    const Tensor *scales = constant(scale), *zeros = constant(zero);
-    if (!scales || scales->type() != DataType::kFloat || !zeros ||
-        (zeros->type() != DataType::kInt8 && zeros->type() != DataType::kUint8)) {
-      return std::nullopt;
+  // The one tensor of bytes whose elements those of the node's output are a function of. Its other
+  // operands are constants of one element that do not add axes.
+  std::optional<ValueId> SourceFor(const Node& node) const {
+    if (node.provider != provider_ || !IsElementWise(graph_, node)) return std::nullopt;
+    std::optional<ValueId> source;
+    size_t greatest_rank = 0;  // of a constant
+    for (const ValueId input : node.inputs) {
+      if (input == ValueId::kNone) continue;
+      if (const Tensor* constant = graph_.ConstantOf(input)) {
+        if (constant->size() != 1) return std::nullopt;
+        greatest_rank = std::max(greatest_rank, constant->rank());
+        continue;
+      }
+      const auto found = sources_.find(input);
+      if (found == sources_.end() && !IsByte(TypeOf(input))) return std::nullopt;
+      const ValueId of_input = found == sources_.end() ? input : found->second;
+      if (source && *source != of_input) return std::nullopt;
+      source = of_input;
     }
-    return Int8Quantization{zeros->type() == DataType::kInt8, *scales->data<float>(),
-                            ByteAt(*zeros)};
+    if (!source || greatest_rank == 0) return source;
+    const std::optional<SymbolicShape>& shape = graph_.value(*source).type.shape;
+    return shape && shape->rank() >= greatest_rank ? source : std::nullopt;
   }
 
-  // The value as a function of another, or of itself.
-  Function FunctionOfValue(ValueId id) const {
-    const auto found = functions_.find(id);
-    if (found != functions_.end()) return found->second;
-    Function itself = {id, {}, graph_.value(id).type.element_type};
-    std::iota(itself.table.begin(), itself.table.end(), uint8_t{0});
-    return itself;
-  }
-
-  std::optional<Function> FunctionAt(const Node& node) const {
-    if (!node.has_output(0) || !node.has_input(0)) return std::nullopt;
-    if (const auto spec = FunctionOf(node)) return UnaryAt(node, *spec);
-    const auto op = BinaryOpOf(node);
-    return op ? BinaryAt(node, *op) : std::nullopt;
-  }
-
-  std::optional<Function> UnaryAt(const Node& node, const kernels::ActivationSpec& spec) const {
-    const auto of_x = QuantizationAt(node, 1, 2), of_y = QuantizationAt(node, 3, 4);
-    if (!of_x || !of_y) return std::nullopt;
-    const Int8Table own =
-        TableOf(*of_x, *of_y, [&](float x) { return static_cast<float>(Activated(spec, x)); });
-    Function function = FunctionOfValue(node.inputs[0]);
-    for (uint8_t& byte : function.table) byte = own[byte];
-    function.type = of_y->is_signed ? DataType::kInt8 : DataType::kUint8;
-    return function;
-  }
-
-  std::optional<Function> BinaryAt(const Node& node, kernels::QuantizedBinaryOp op) const {
-    enum Input : size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero };
-    const auto of_a = QuantizationAt(node, kAScale, kAZero);
-    const auto of_b = QuantizationAt(node, kBScale, kBZero);
-    const auto of_y = QuantizationAt(node, kYScale, kYZero);
-    if (!of_a || !of_b || !of_y || !node.has_input(kB)) return std::nullopt;
-    const Function a = FunctionOfValue(node.inputs[kA]), b = FunctionOfValue(node.inputs[kB]);
-    if (a.source != b.source) return std::nullopt;
-    const auto type = of_y->is_signed ? DataType::kInt8 : DataType::kUint8;
-    if (a.type != type || b.type != type) return std::nullopt;
-    Function function = {a.source, {}, type};
-    kernels::CombineQuantized(
-        op, {a.table.data(), false, of_a->scale, of_a->zero_point},
-        {b.table.data(), false, of_b->scale, of_b->zero_point}, function.table.size(), of_y->scale,
-        of_y->zero_point,
-        of_y->is_signed ? kernels::QuantizedType::kInt8 : kernels::QuantizedType::kUint8,
-        function.table.data());
-    return function;
-  }
-
-  static Tensor TensorOf(const Function& function) {
-    if (function.type == DataType::kUint8) {
-      return Tensor::Of<uint8_t>(Shape({256}), std::span<const uint8_t>(function.table));
+  // Leaves the nodes that make bytes and those whose results they need.
+  void KeepWhatBytesNeed(std::vector<NodeId>& parts) const {
+    std::unordered_set<ValueId> needed;
+    std::vector<NodeId> kept;
+    for (auto id = parts.rbegin(); id != parts.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      if (!IsByte(TypeOf(node.outputs[0])) && needed.count(node.outputs[0]) == 0) continue;
+      needed.insert(node.inputs.begin(), node.inputs.end());
+      kept.push_back(*id);
     }
-    std::array<int8_t, 256> table;
-    std::memcpy(table.data(), function.table.data(), table.size());
-    return Tensor::Of<int8_t>(Shape({256}), std::span<const int8_t>(table));
+    parts.assign(kept.rbegin(), kept.rend());
   }
 
-  NodeId Replace(const Node& node, const Function& function) {
-    const std::string& output = graph_.value(node.outputs[0]).name;
+  // The input of a node for each byte of the source.
+  std::optional<Value> ResultsOf(ValueId id) const {
+    if (id == ValueId::kNone) return Value();
+    if (const Tensor* constant = graph_.ConstantOf(id)) return Value(*constant);
+    const auto found = results_.find(id);
+    if (found != results_.end()) return found->second;
+    if (sources_.count(id) > 0) return std::nullopt;  // could not be evaluated
+    Result<Tensor> bytes = Tensor::Allocate(TypeOf(id), Shape({kBytes}));
+    if (!bytes) return std::nullopt;
+    auto* const first = static_cast<uint8_t*>(bytes->raw());
+    std::iota(first, first + kBytes, uint8_t{0});
+    return Value(*std::move(bytes));
+  }
+
+  // Runs the node's own kernel, so that the results are those of the graph in bits.
+  bool Evaluate(const Node& node) {
+    const OpRow* const row = FindOpRow(graph_, node);
+    if (row == nullptr) return false;
+    std::vector<Value> inputs;
+    for (const ValueId input : node.inputs) {
+      std::optional<Value> results = ResultsOf(input);
+      if (!results) return false;
+      inputs.push_back(*std::move(results));
+    }
+    KernelInfo info(graph_, node);
+    std::unique_ptr<Kernel> kernel;
+    if (!row->make(info, row->options.traits, kernel).ok()) return false;
+    Result<std::vector<Value>> made = EvaluateNode(graph_, node, *kernel, inputs, threads_);
+    if (!made || !(*made)[0].is_tensor() || (*made)[0].tensor().size() != kBytes) return false;
+    results_.emplace(node.outputs[0], std::move((*made)[0]));
+    return true;
+  }
+
+  NodeId Replace(const Node& node) {
+    const ValueId y = node.outputs[0];
     NodeSpec spec;
     spec.op_type = "QLinearTable";
     spec.domain = kTenon;
     spec.name = node.name;
     spec.opset = 1;
-    spec.outputs = {node.outputs[0]};
-    spec.inputs = {function.source,
-                   graph_.AddInitializer(graph_.UnusedName(output + "/table"), TensorOf(function))};
+    spec.outputs = {y};
+    spec.inputs = {sources_.at(y),
+                   graph_.AddInitializer(graph_.UnusedName(graph_.value(y).name + "/table"),
+                                         results_.at(y).tensor())};
     graph_.RemoveNode(node.id);
     Node& made = graph_.AddNode(std::move(spec));
     made.provider = provider_;
@@ -159,7 +165,9 @@ class TableFusion {
 
   Graph& graph_;
   const int32_t provider_;
-  std::unordered_map<ValueId, Function> functions_;
+  std::unordered_map<ValueId, ValueId> sources_;
+  std::unordered_map<ValueId, Value> results_;  // for each byte of the source
+  ThreadPool threads_{{.threads = 1}};
 };
 
 }  // namespace

@@ -5,9 +5,12 @@
 
 namespace tenon {
 
-// Replaces activations of int8 and uint8 tensors whose scales are constants, and sums and products
-// of such functions of the same tensor, as x * sigmoid(x), by com.tenon QLinearTable, which looks
-// the bytes up, in `graph` and its subgraphs. The results stay the same in bits.
+// Replaces what depends on one element of one int8 or uint8 tensor alone by com.tenon QLinearTable,
+// which looks the bytes up, in `graph` and its subgraphs: activations of quantized tensors, sums
+// and products of such functions, as x * sigmoid(x), and what is computed in floats between a
+// DequantizeLinear and a QuantizeLinear, as a GELU of several operators. Scales and other operands
+// are constants of one element. The nodes' own kernels make the tables, so that the results stay
+// the same in bits.
 //
 //   QLinearTable(X, table)   table: 256 bytes of Y's type, the one for X's byte b at index b
 void FuseTables(Graph& graph, int32_t provider);

@@ -9,6 +9,7 @@
 #include "base/arithmetic.h"
 #include "kernels/elementwise/int8_table.h"
 #include "kernels/elementwise/quantized_binary.h"
+#include "kernels/elementwise/quantized_softmax.h"
 #include "ops/framework/element.h"
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/op_row.h"
@@ -375,30 +376,6 @@ Status InferSoftmax(const SoftmaxAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// A line without gaps. Quantizes each power of it once, not each element.
-void MapSoftmaxLine(const uint8_t* x, size_t n, uint8_t flip, const std::array<float, 256>& powers,
-                    const Int8Quantization& of_y, uint8_t* y) {
-  uint8_t greatest = 0;
-  for (size_t i = 0; i < n; ++i) {
-    greatest = std::max(greatest, static_cast<uint8_t>(x[i] ^ flip));
-  }
-  const float* const at_greatest = powers.data() + greatest;
-  float sums[4] = {};
-  size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    for (size_t k = 0; k < 4; ++k) sums[k] += *(at_greatest - (x[i + k] ^ flip));
-  }
-  for (; i < n; ++i) sums[0] += *(at_greatest - (x[i] ^ flip));
-  const float scale = (sums[0] + sums[1] + sums[2] + sums[3]) * of_y.scale;
-  const int32_t zero_point = of_y.zero_point;
-  uint8_t quantized[256];
-  kernels::Quantize(powers.data(), size_t{greatest} + 1, {&scale, &zero_point, false}, TypeOf(of_y),
-                    quantized);
-  Table table;
-  for (size_t byte = 0; byte <= greatest; ++byte) table[byte ^ flip] = quantized[greatest - byte];
-  kernels::LookUpInt8(table.data(), x, n, y);
-}
-
 Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
@@ -410,32 +387,27 @@ Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
   const Int8Quantization of_x = QuantizationIn(context, 1, 2, x.type());
   Int8Quantization of_y = QuantizationIn(context, 3, 4, y.type());
   of_y.scale = 1 / std::floor(1 / of_y.scale);  // so does onnxruntime
-  const uint8_t flip =
-      of_x.is_signed ? 0x80 : 0;  // makes the order of the bytes that of their values
-  // exp of the distances from the greatest element.
-  std::array<float, 256> powers;
-  for (int i = 0; i < 256; ++i) {
-    powers[static_cast<size_t>(i)] = std::exp(static_cast<float>(-i) * of_x.scale);
-  }
+  const kernels::QuantizedSoftmax softmax(of_x.scale, TypeOf(of_x), of_y.scale, of_y.zero_point,
+                                          TypeOf(of_y));
   const auto* from = static_cast<const uint8_t*>(x.raw());
   auto* into = static_cast<uint8_t*>(y.raw());
-  const size_t lines = static_cast<size_t>(x.size()) / n;
-  context.threads().ParallelFor(lines, kGrain / n + 1, [&](size_t begin, size_t end) {
-    for (size_t line = begin; line < end; ++line) {
-      const size_t first = line / inner * n * inner + line % inner;
-      constexpr size_t kLongLine = 32;
-      if (inner == 1 && n >= kLongLine) {
-        MapSoftmaxLine(from + first, n, flip, powers, of_y, into + first);
-        continue;
+  const size_t outer = static_cast<size_t>(x.size()) / (n * inner);
+  if (inner == 1) {
+    context.threads().ParallelFor(outer, kGrain / n + 1, [&](size_t begin, size_t end) {
+      for (size_t at = begin * n; at < end * n; at += n) {
+        kernels::SoftmaxQuantizedLine(softmax, from + at, n, into + at);
       }
-      const auto at = [&](size_t i) { return from[first + i * inner] ^ flip; };
-      int greatest = 0;
-      for (size_t i = 0; i < n; ++i) greatest = std::max(greatest, at(i));
-      float sum = 0;
-      for (size_t i = 0; i < n; ++i) sum += powers[static_cast<size_t>(greatest - at(i))];
-      for (size_t i = 0; i < n; ++i) {
-        into[first + i * inner] = of_y.ByteOf(powers[static_cast<size_t>(greatest - at(i))] / sum);
-      }
+    });
+    return OkStatus();
+  }
+  const size_t task_columns = std::min(inner, RoundUp<size_t>(kGrain / n + 1, 64));
+  const size_t tasks = CeilDiv(inner, task_columns);
+  context.threads().ParallelFor(outer * tasks, 1, [&](size_t begin, size_t end) {
+    for (size_t task = begin; task < end; ++task) {
+      const size_t first = task % tasks * task_columns;
+      const size_t at = task / tasks * n * inner + first;
+      kernels::SoftmaxQuantizedColumns(softmax, from + at, n, inner,
+                                       std::min(task_columns, inner - first), into + at);
     }
   });
   return OkStatus();
