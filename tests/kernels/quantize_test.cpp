@@ -108,6 +108,16 @@ TEST_F(QuantizeTest, LooksUpEveryInteger) {
       LookUpInt8(table, x, n, y.data());
       for (size_t i = 0; i < n; ++i) ASSERT_EQ(y[i], table[x[i]]) << i << " of " << n;
       EXPECT_EQ(y[n], 99);
+      // The same in rows with a gap of two.
+      for (const size_t row : {size_t{1}, size_t{5}, size_t{70}}) {
+        const size_t rows = n / row, stride = row + 2;
+        std::vector<uint8_t> apart(rows * stride + 1, 99);
+        LookUpInt8Rows(table, x, rows, row, apart.data(), stride);
+        for (size_t i = 0; i < apart.size(); ++i) {
+          const size_t r = i / stride, k = i % stride;
+          ASSERT_EQ(apart[i], r < rows && k < row ? table[x[r * row + k]] : 99) << i;
+        }
+      }
     }
   });
 }

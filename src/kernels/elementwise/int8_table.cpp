@@ -11,7 +11,8 @@
 #define TENON_KERNELS_INT8_TABLE_ONCE
 namespace tenon::kernels {
 struct Int8TableTable {
-  void (*look_up)(const uint8_t* table, const uint8_t* x, size_t n, uint8_t* y);
+  void (*look_up)(const uint8_t* table, const uint8_t* x, size_t rows, size_t n, uint8_t* y,
+                  size_t y_stride);
 };
 }  // namespace tenon::kernels
 #endif
@@ -25,7 +26,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // An instruction looks up 16 elements of the table by four bits; the other four choose among the
 // results of 16 of them.
-void LookUp(const uint8_t* table, const uint8_t* x, size_t n, uint8_t* y) {
+void LookUpRow(const uint8_t* table, const uint8_t* x, size_t n, uint8_t* y) {
   constexpr size_t kPart = 16;
   const hn::ScalableTag<uint8_t> d;
   const size_t lanes = hn::Lanes(d);
@@ -43,6 +44,11 @@ void LookUp(const uint8_t* table, const uint8_t* x, size_t n, uint8_t* y) {
     hn::StoreU(found, d, y + i);
   }
   for (; i < n; ++i) y[i] = table[x[i]];
+}
+
+void LookUp(const uint8_t* table, const uint8_t* x, size_t rows, size_t n, uint8_t* y,
+            size_t y_stride) {
+  for (size_t row = 0; row < rows; ++row, x += n, y += y_stride) LookUpRow(table, x, n, y);
 }
 
 }  // namespace
@@ -64,17 +70,18 @@ namespace {
 #if defined(__x86_64__)
 
 // Instructions that look up 64 elements in 128.
-__attribute__((target("avx512f,avx512bw,avx512vbmi"))) void LookUpIn128(const uint8_t* table,
-                                                                        const uint8_t* x, size_t n,
-                                                                        uint8_t* y) {
+__attribute__((target("avx512f,avx512bw,avx512vbmi"))) void LookUpIn128(
+    const uint8_t* table, const uint8_t* x, size_t rows, size_t n, uint8_t* y, size_t y_stride) {
   const __m512i t0 = _mm512_loadu_si512(table), t1 = _mm512_loadu_si512(table + 64);
   const __m512i t2 = _mm512_loadu_si512(table + 128), t3 = _mm512_loadu_si512(table + 192);
-  for (size_t i = 0; i < n; i += 64) {
-    const __mmask64 here = n - i >= 64 ? ~uint64_t{0} : (uint64_t{1} << (n - i)) - 1;
-    const __m512i v = _mm512_maskz_loadu_epi8(here, x + i);
-    const __m512i low = _mm512_permutex2var_epi8(t0, v, t1);
-    const __m512i high = _mm512_permutex2var_epi8(t2, v, t3);
-    _mm512_mask_storeu_epi8(y + i, here, _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(v), high));
+  for (size_t row = 0; row < rows; ++row, x += n, y += y_stride) {
+    for (size_t i = 0; i < n; i += 64) {
+      const __mmask64 here = n - i >= 64 ? ~uint64_t{0} : (uint64_t{1} << (n - i)) - 1;
+      const __m512i v = _mm512_maskz_loadu_epi8(here, x + i);
+      const __m512i low = _mm512_permutex2var_epi8(t0, v, t1);
+      const __m512i high = _mm512_permutex2var_epi8(t2, v, t3);
+      _mm512_mask_storeu_epi8(y + i, here, _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(v), high));
+    }
   }
 }
 
@@ -85,7 +92,7 @@ bool HasLookUpIn128() {
 
 #else
 
-void LookUpIn128(const uint8_t*, const uint8_t*, size_t, uint8_t*) {}
+void LookUpIn128(const uint8_t*, const uint8_t*, size_t, size_t, uint8_t*, size_t) {}
 bool HasLookUpIn128() { return false; }
 
 #endif
@@ -93,8 +100,13 @@ bool HasLookUpIn128() { return false; }
 }  // namespace
 
 void LookUpInt8(const uint8_t* table, const uint8_t* x, size_t n, uint8_t* y) {
-  if (HasLookUpIn128()) return LookUpIn128(table, x, n, y);
-  TENON_SELECT_TABLE(Int8TableTable, kInt8TableTable).look_up(table, x, n, y);
+  LookUpInt8Rows(table, x, 1, n, y, n);
+}
+
+void LookUpInt8Rows(const uint8_t* table, const uint8_t* x, size_t rows, size_t n, uint8_t* y,
+                    size_t y_stride) {
+  if (HasLookUpIn128()) return LookUpIn128(table, x, rows, n, y, y_stride);
+  TENON_SELECT_TABLE(Int8TableTable, kInt8TableTable).look_up(table, x, rows, n, y, y_stride);
 }
 
 }  // namespace tenon::kernels

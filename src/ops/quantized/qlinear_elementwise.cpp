@@ -349,9 +349,8 @@ Status RunConcat(const ConcatAttrs& attrs, KernelContext& context) {
     const size_t block = static_cast<size_t>(x.size()) / outer;
     const auto* from = static_cast<const uint8_t*>(x.raw());
     context.threads().ParallelFor(outer, kGrain / (block + 1) + 1, [&](size_t begin, size_t end) {
-      for (size_t o = begin; o < end; ++o) {
-        kernels::LookUpInt8(table.data(), from + o * block, block, into + o * y_stride);
-      }
+      kernels::LookUpInt8Rows(table.data(), from + begin * block, end - begin, block,
+                              into + begin * y_stride, y_stride);
     });
     into += block;
   }
