@@ -132,9 +132,21 @@ void CheckCase(const NhwcCase& c, bool in_is_signed, bool weights_are_signed, bo
   std::byte* packed = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
   PackInt8NhwcWeights(args.shape, data.weights.data(), weights_are_signed, packed);
   args.packed_weights = packed;
-  for (size_t task = Int8NhwcConvTaskCount(args.shape); task-- > 0;) {
-    RunInt8NhwcConvTask(args, task, packed + weight_bytes);
-  }
+  const auto run = [&] {
+    for (size_t task = Int8NhwcConvTaskCount(args.shape); task-- > 0;) {
+      RunInt8NhwcConvTask(args, task, packed + weight_bytes);
+    }
+  };
+  // With a table, the same bytes are looked up.
+  uint8_t table[256];
+  for (size_t i = 0; i < 256; ++i) table[i] = static_cast<uint8_t>(i * 77 + 5);
+  args.table = table;
+  run();
+  const std::vector<uint8_t> found = out;
+  args.table = nullptr;
+  run();
+  for (size_t i = 0; i < out_size; ++i) ASSERT_EQ(found[i], table[out[i]]) << i;
+  EXPECT_EQ(found.back(), 77);
   EXPECT_EQ(out.back(), 77);
   const int least = out_is_signed ? -128 : 0;
   const uint8_t* at = out.data();

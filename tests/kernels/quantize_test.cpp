@@ -112,7 +112,7 @@ TEST_F(QuantizeTest, LooksUpEveryInteger) {
       for (const size_t row : {size_t{1}, size_t{5}, size_t{70}}) {
         const size_t rows = n / row, stride = row + 2;
         std::vector<uint8_t> apart(rows * stride + 1, 99);
-        LookUpInt8Rows(table, x, rows, row, apart.data(), stride);
+        LookUpInt8Rows(table, x, row, rows, row, apart.data(), stride);
         for (size_t i = 0; i < apart.size(); ++i) {
           const size_t r = i / stride, k = i % stride;
           ASSERT_EQ(apart[i], r < rows && k < row ? table[x[r * row + k]] : 99) << i;

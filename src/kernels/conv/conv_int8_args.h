@@ -21,6 +21,8 @@ struct Int8ConvArgs {
   void* out = nullptr;  // [batch][out_channels][out dims]
   // The epilogue's rows are output channels.
   Int8Epilogue epilogue;
+  // Only in NHWC: for each byte that the epilogue makes, the one to store; null: itself.
+  const uint8_t* table = nullptr;  // [256]
 };
 
 }  // namespace tenon::kernels

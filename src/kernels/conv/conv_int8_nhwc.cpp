@@ -7,6 +7,7 @@
 #include "kernels/conv/conv_int8_depthwise.h"
 #include "kernels/conv/conv_int8_nhwc_rows.h"
 #include "kernels/dispatch.h"
+#include "kernels/elementwise/int8_table.h"
 
 #if defined(__x86_64__)
 #include "kernels/gemm/requantize_avx512.h"
@@ -294,9 +295,34 @@ class DenseTask {
     for (size_t panel = begin; panel < end; ++panel) {
       RunPanel(panel / packed_.panels, panel % packed_.panels);
     }
+    if (args_.table) LookUp(FirstChannel(begin), FirstChannel(end));
   }
 
  private:
+  size_t FirstChannel(size_t panel) const {
+    return panel / packed_.panels * packed_.channels + panel % packed_.panels * kPanel;
+  }
+
+  uint8_t* OutputAt(size_t channel) const {
+    const ConvGeneralShape& shape = args_.shape;
+    const size_t row = rows_.image * shape.dims[1].out + rows_.begin;
+    return static_cast<uint8_t*>(args_.out) + row * shape.dims[2].out * shape.out_channels +
+           channel;
+  }
+
+  // Replaces channels [begin, end) of the rows by what the table has for them.
+  void LookUp(size_t begin, size_t end) const {
+    const ConvGeneralShape& shape = args_.shape;
+    const size_t pixels = (rows_.end - rows_.begin) * shape.dims[2].out;
+    uint8_t* const out = OutputAt(begin);
+    if (end - begin == shape.out_channels) {
+      LookUpInt8(args_.table, out, pixels * shape.out_channels, out);
+    } else {
+      LookUpInt8Rows(args_.table, out, shape.out_channels, pixels, end - begin, out,
+                     shape.out_channels);
+    }
+  }
+
   void RunPanel(size_t group, size_t panel) {
     const ConvGeneralShape& shape = args_.shape;
     const size_t first = panel * kPanel, width = packed_.PanelChannels(panel);
@@ -332,8 +358,7 @@ class DenseTask {
     const ConvDim &height = shape.dims[1], &width = shape.dims[2];
     const size_t pixels = (rows_.end - rows_.begin) * width.out;
     const size_t tiles = DivideUp(pixels, kMostPixels);
-    auto* out = static_cast<uint8_t*>(args_.out) +
-                (rows_.image * height.out + rows_.begin) * width.out * shape.out_channels + channel;
+    uint8_t* const out = OutputAt(channel);
     const size_t row_bytes = columns_ * shape.in_channels * height.stride;
     const size_t step = shape.in_channels * width.stride;
     const uint8_t* row = in_ + group * (shape.in_channels / shape.groups);

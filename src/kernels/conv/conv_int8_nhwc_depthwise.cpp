@@ -5,6 +5,7 @@
 
 #include "kernels/conv/conv_int8_depthwise.h"
 #include "kernels/conv/conv_int8_nhwc_rows.h"
+#include "kernels/elementwise/int8_table.h"
 
 #if defined(__x86_64__)
 #include "kernels/gemm/requantize_avx512.h"
@@ -245,6 +246,7 @@ class DepthwiseTask {
       row.out = static_cast<uint8_t*>(args_.out) +
                 (rows_.image * height.out + y) * width.out * shape.out_channels;
       run(row);
+      if (args_.table) LookUpInt8(args_.table, row.out, width.out * shape.out_channels, row.out);
     }
   }
 

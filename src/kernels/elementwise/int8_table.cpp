@@ -11,8 +11,8 @@
 #define TENON_KERNELS_INT8_TABLE_ONCE
 namespace tenon::kernels {
 struct Int8TableTable {
-  void (*look_up)(const uint8_t* table, const uint8_t* x, size_t rows, size_t n, uint8_t* y,
-                  size_t y_stride);
+  void (*look_up)(const uint8_t* table, const uint8_t* x, size_t x_stride, size_t rows, size_t n,
+                  uint8_t* y, size_t y_stride);
 };
 }  // namespace tenon::kernels
 #endif
@@ -46,9 +46,9 @@ void LookUpRow(const uint8_t* table, const uint8_t* x, size_t n, uint8_t* y) {
   for (; i < n; ++i) y[i] = table[x[i]];
 }
 
-void LookUp(const uint8_t* table, const uint8_t* x, size_t rows, size_t n, uint8_t* y,
-            size_t y_stride) {
-  for (size_t row = 0; row < rows; ++row, x += n, y += y_stride) LookUpRow(table, x, n, y);
+void LookUp(const uint8_t* table, const uint8_t* x, size_t x_stride, size_t rows, size_t n,
+            uint8_t* y, size_t y_stride) {
+  for (size_t row = 0; row < rows; ++row, x += x_stride, y += y_stride) LookUpRow(table, x, n, y);
 }
 
 }  // namespace
@@ -71,10 +71,11 @@ namespace {
 
 // Instructions that look up 64 elements in 128.
 __attribute__((target("avx512f,avx512bw,avx512vbmi"))) void LookUpIn128(
-    const uint8_t* table, const uint8_t* x, size_t rows, size_t n, uint8_t* y, size_t y_stride) {
+    const uint8_t* table, const uint8_t* x, size_t x_stride, size_t rows, size_t n, uint8_t* y,
+    size_t y_stride) {
   const __m512i t0 = _mm512_loadu_si512(table), t1 = _mm512_loadu_si512(table + 64);
   const __m512i t2 = _mm512_loadu_si512(table + 128), t3 = _mm512_loadu_si512(table + 192);
-  for (size_t row = 0; row < rows; ++row, x += n, y += y_stride) {
+  for (size_t row = 0; row < rows; ++row, x += x_stride, y += y_stride) {
     for (size_t i = 0; i < n; i += 64) {
       const __mmask64 here = n - i >= 64 ? ~uint64_t{0} : (uint64_t{1} << (n - i)) - 1;
       const __m512i v = _mm512_maskz_loadu_epi8(here, x + i);
@@ -92,7 +93,7 @@ bool HasLookUpIn128() {
 
 #else
 
-void LookUpIn128(const uint8_t*, const uint8_t*, size_t, size_t, uint8_t*, size_t) {}
+void LookUpIn128(const uint8_t*, const uint8_t*, size_t, size_t, size_t, uint8_t*, size_t) {}
 bool HasLookUpIn128() { return false; }
 
 #endif
@@ -100,13 +101,14 @@ bool HasLookUpIn128() { return false; }
 }  // namespace
 
 void LookUpInt8(const uint8_t* table, const uint8_t* x, size_t n, uint8_t* y) {
-  LookUpInt8Rows(table, x, 1, n, y, n);
+  LookUpInt8Rows(table, x, n, 1, n, y, n);
 }
 
-void LookUpInt8Rows(const uint8_t* table, const uint8_t* x, size_t rows, size_t n, uint8_t* y,
-                    size_t y_stride) {
-  if (HasLookUpIn128()) return LookUpIn128(table, x, rows, n, y, y_stride);
-  TENON_SELECT_TABLE(Int8TableTable, kInt8TableTable).look_up(table, x, rows, n, y, y_stride);
+void LookUpInt8Rows(const uint8_t* table, const uint8_t* x, size_t x_stride, size_t rows, size_t n,
+                    uint8_t* y, size_t y_stride) {
+  if (HasLookUpIn128()) return LookUpIn128(table, x, x_stride, rows, n, y, y_stride);
+  TENON_SELECT_TABLE(Int8TableTable, kInt8TableTable)
+      .look_up(table, x, x_stride, rows, n, y, y_stride);
 }
 
 }  // namespace tenon::kernels

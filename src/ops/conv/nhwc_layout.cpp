@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ir/permutation.h"
+#include "ir/rewrite_limit.h"
 #include "ir/scalar.h"
 #include "kernels/conv/conv_int8_nhwc.h"
 #include "ops/conv/channels_last_shape.h"
@@ -48,7 +49,18 @@ double ElementsOf(const SymbolicShape& shape) {
   return elements;
 }
 
-enum ConvInput : size_t { kX, kXScale, kXZero, kW, kWScale, kWZero, kYScale, kYZero, kBias };
+enum ConvInput : size_t {
+  kX,
+  kXScale,
+  kXZero,
+  kW,
+  kWScale,
+  kWZero,
+  kYScale,
+  kYZero,
+  kBias,
+  kTable
+};
 
 // Whether the weights less their zero points are what int8 holds.
 bool AreSymmetric(const Graph& graph, const Node& conv, const Tensor& weights) {
@@ -249,8 +261,34 @@ class NhwcLayout final : public ImageLayout {
   }
 };
 
+// Lets convolutions look their results up where nothing else reads them.
+void TakeTablesIn(Graph& graph, int32_t provider) {
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr) continue;
+    for (Graph* subgraph : node->Subgraphs()) TakeTablesIn(*subgraph, provider);
+    if (node->provider != provider || node->domain != kTenon || node->op_type != "QLinearTable") {
+      continue;
+    }
+    const ValueInfo& x = graph.value(node->inputs[0]);
+    if (x.producer == NodeId::kNone || x.consumers.size() != 1 || x.output_uses > 0) continue;
+    const Node& conv = graph.node(x.producer);
+    if (conv.domain != kTenon || conv.op_type != "NhwcQLinearConv" || conv.has_input(kTable) ||
+        !RewriteLimit::Allows("nhwc table", *node)) {
+      continue;
+    }
+    const ValueId table = node->inputs[1], y = node->outputs[0];
+    graph.RemoveNode(node->id);
+    graph.SetInput(conv.id, kTable, table);
+    graph.SetOutputValue(conv.id, 0, y);
+  }
+}
+
 }  // namespace
 
-void UseNhwcLayout(Graph& graph, int32_t provider) { UseLayout(graph, provider, NhwcLayout()); }
+void UseNhwcLayout(Graph& graph, int32_t provider) {
+  UseLayout(graph, provider, NhwcLayout());
+  TakeTablesIn(graph, provider);
+}
 
 }  // namespace tenon

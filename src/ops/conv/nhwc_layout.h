@@ -9,10 +9,11 @@ namespace tenon {
 // QLinearConvs of `provider` whose weights are constants to com.tenon NhwcQLinearConv:
 //
 //   NhwcQLinearConv   QLinearConv with X and Y [N, H, W, C]; W as there, int8 with zero point 0, or
-//                     uint8 with 128
+//                     uint8 with 128; and a table (optional), as that of QLinearTable
+//                     (ops/quantized/fuse_tables.h), in which the results are looked up
 //
-// and the pools, element-wise operators and concatenations after them to their channels-last forms,
-// in `graph` and its subgraphs; as UseLayout does.
+// and the pools, element-wise operators, concatenations, splits and resizes after them to their
+// channels-last forms, in `graph` and its subgraphs; as UseLayout does.
 void UseNhwcLayout(Graph& graph, int32_t provider);
 
 }  // namespace tenon

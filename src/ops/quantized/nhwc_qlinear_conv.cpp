@@ -9,14 +9,14 @@
 namespace tenon {
 namespace {
 
-enum Input : size_t { kX, kXScale, kXZero, kW, kWScale, kWZero, kYScale, kYZero, kBias };
+enum Input : size_t { kX, kXScale, kXZero, kW, kWScale, kWZero, kYScale, kYZero, kBias, kTable };
 
 Status InferNhwcConv(const ConvAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(kX));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape w, context.Input(kW));
   if (x.rank() != w.rank()) return InvalidArgument("input 0: expected [N, H, W, C], got {}", x);
   TENON_ASSIGN_OR_RETURN(const SymbolicShape y, ConvOutput(attrs, ChannelsFirst(x), w));
-  const DataType type = context.ElementType(kYZero);
+  const DataType type = context.ElementType(context.HasInput(kTable) ? kTable : kYZero);
   if (type == DataType::kUndefined) return context.SetOutput(0, ChannelsLast(y));
   return context.SetOutput(0, ChannelsLast(y), type);
 }
@@ -61,6 +61,9 @@ class NhwcConv final : public StatefulKernel<InferNhwcConv> {
     args.epilogue.type =
         y_zero.type() == DataType::kInt8 ? kernels::Int8Output::kInt8 : kernels::Int8Output::kUint8;
     if (context.HasInput(kBias)) args.epilogue.bias_rows = context.Input(kBias).data<int32_t>();
+    if (context.HasInput(kTable)) {
+      args.table = static_cast<const uint8_t*>(context.Input(kTable).raw());
+    }
     TENON_ASSIGN_OR_RETURN(args.packed_weights, PackedWeights(args));
 
     const size_t channels = args.shape.out_channels;

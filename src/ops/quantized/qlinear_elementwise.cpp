@@ -349,7 +349,7 @@ Status RunConcat(const ConcatAttrs& attrs, KernelContext& context) {
     const size_t block = static_cast<size_t>(x.size()) / outer;
     const auto* from = static_cast<const uint8_t*>(x.raw());
     context.threads().ParallelFor(outer, kGrain / (block + 1) + 1, [&](size_t begin, size_t end) {
-      kernels::LookUpInt8Rows(table.data(), from + begin * block, end - begin, block,
+      kernels::LookUpInt8Rows(table.data(), from + begin * block, block, end - begin, block,
                               into + begin * y_stride, y_stride);
     });
     into += block;
