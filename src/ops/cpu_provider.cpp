@@ -75,16 +75,18 @@ class CpuProvider final : public ExecutionProvider {
 
   Result<std::vector<Claim>> GetCapability(const Graph& graph) override {
     std::vector<Claim> claims;
+    const std::unordered_set<NodeId> wide = NodesBetterWide(graph);
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       const Node* node = graph.FindNode(static_cast<NodeId>(i));
       if (!node || node->provider >= 0) continue;
-      if (IsBetterWide(graph, *node)) continue;
+      if (wide.count(node->id) > 0 || IsBetterWide(graph, *node)) continue;
       const OpRow* row = FindOpRow(graph, *node);
       if (row && TakesOtherInputs(*row, graph, *node)) claims.push_back({{node->id}});
     }
     return claims;
   }
 
+  bool Adapts(const Graph& graph, const Node& node) const override { return CanWiden(graph, node); }
   Result<bool> AdaptUnclaimed(Graph& graph) override {
     // Widening needs the types of all values, which lowering does not infer.
     return LowerChannelsLast(graph) + ExpandComposites(graph) > 0 || WidenNarrow(graph) > 0;

@@ -99,6 +99,13 @@ class ExecutionProvider {
   // fails the session.
   virtual Status Compile(const Graph& graph, std::vector<FusedNode> nodes);
 
+  // Whether AdaptUnclaimed makes this node, which no provider claimed, one that this provider will
+  // claim; otherwise the function body of its operator takes its place, if there is one.
+  virtual bool Adapts(const Graph& graph, const Node& node) const {
+    (void)graph, (void)node;
+    return false;
+  }
+
   // Rewrites nodes that no provider claimed into nodes that this provider will claim, if it can.
   // Called after all providers were asked; all are asked again if it returns true.
   virtual Result<bool> AdaptUnclaimed(Graph& graph) {

@@ -121,6 +121,51 @@ bool HasWideNeighbour(const Graph& graph, const Node& node) {
   return std::any_of(readers.begin(), readers.end(), is_wide);
 }
 
+bool IsHalf(const Graph& graph, ValueId id) {
+  if (id == ValueId::kNone) return false;
+  const ValueType& type = graph.value(id).type;
+  return type.is_tensor() &&
+         (type.element_type == DataType::kFloat16 || type.element_type == DataType::kBfloat16);
+}
+
+bool TouchesHalf(const Graph& graph, const Node& node) {
+  const auto is_half = [&](ValueId id) { return IsHalf(graph, id); };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), is_half) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), is_half);
+}
+
+bool HasHalf(const Graph& graph) {
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (node != nullptr && TouchesHalf(graph, *node)) return true;
+  }
+  return false;
+}
+
+bool HasWideKernel(const Node& node) {
+  return FindOpRow(node.domain, node.op_type, node.opset, DataType::kFloat) != nullptr;
+}
+
+// Whether the node reads 16-bit floats that these nodes make, and else constants alone.
+bool ReadsOnly(const Graph& graph, const Node& node, const std::unordered_set<NodeId>& makers) {
+  const auto is_tensor = [&](ValueId id) {
+    return id == ValueId::kNone || graph.value(id).type.is_tensor();
+  };
+  if (node.op_type == "Cast" || node.op_type == "CastLike" || !node.Subgraphs().empty() ||
+      !std::all_of(node.inputs.begin(), node.inputs.end(), is_tensor) ||
+      !std::all_of(node.outputs.begin(), node.outputs.end(), is_tensor)) {
+    return false;
+  }
+  bool reads = false;
+  for (const ValueId input : node.inputs) {
+    if (!IsHalf(graph, input) || graph.StoredConstantOf(input) != nullptr) continue;
+    const NodeId producer = graph.value(input).producer;
+    if (producer == NodeId::kNone || makers.count(producer) == 0) return false;
+    reads = true;
+  }
+  return reads;
+}
+
 bool IsNarrow(const ValueType& type) {
   return type.is_tensor() && WideTypeOf(type.element_type) != type.element_type;
 }
@@ -286,6 +331,26 @@ bool IsBetterWide(const Graph& graph, const Node& node) {
   }
   return node.op_type == "Where" && node.domain.empty() && node.has_output(0) &&
          IsNarrow(graph.value(node.outputs[0]).type);
+}
+
+bool CanWiden(const Graph& graph, const Node& node) {
+  return TouchesHalf(graph, node) && HasWideKernel(node);
+}
+
+std::unordered_set<NodeId> NodesBetterWide(const Graph& graph) {
+  std::unordered_set<NodeId> wide;
+  if (!HasHalf(graph)) return wide;
+  const Result<std::vector<NodeId>> order = graph.TopologicalOrder();
+  if (!order) return wide;  // the planner reports the error
+  for (const NodeId id : *order) {
+    const Node& node = graph.node(id);
+    if (node.provider >= 0 || !TouchesHalf(graph, node)) continue;
+    if (IsBetterWide(graph, node) || (HasWideKernel(node) && (FindOpRow(graph, node) == nullptr ||
+                                                              ReadsOnly(graph, node, wide)))) {
+      wide.insert(id);
+    }
+  }
+  return wide;
 }
 
 size_t WidenNarrow(Graph& graph) {

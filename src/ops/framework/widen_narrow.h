@@ -1,6 +1,8 @@
 // Lets operators without a kernel for 16-bit, 8-bit or packed elements run on wider ones.
 #pragma once
 
+#include <unordered_set>
+
 #include "ir/graph.h"
 
 namespace tenon {
@@ -16,11 +18,18 @@ size_t WidenNarrow(Graph& graph);
 // the processor multiplies such numbers: 1. A kernel may round their operands, as the model did.
 constexpr std::string_view kFromBfloat16 = "from_bfloat16";
 
-// Whether a node that the provider could run on 16-bit floats should be left to WidenNarrow: its
-// inputs were computed in float32 and its outputs are used in float32, so that casts are saved and
-// nothing is rounded in between. Also a product of bfloat16 numbers that the processor does not
-// multiply, and an Attention whose values or mask do not have the query's
-// type.
+// Whether a node that the provider could run on 16-bit floats should be left to WidenNarrow,
+// whatever makes its inputs: a Where, a product of bfloat16 numbers that the processor does not
+// multiply or whose neighbours are computed in float32, and an Attention whose values or mask do
+// not have the query's type.
 bool IsBetterWide(const Graph& graph, const Node& node);
+
+// The nodes without a provider that should be left to WidenNarrow: those that have no kernel for
+// 16-bit floats or are better wide, and those that read no other 16-bit floats than results of such
+// nodes, and constants. So casts are saved, and nothing is rounded in between, as in onnxruntime.
+std::unordered_set<NodeId> NodesBetterWide(const Graph& graph);
+
+// Whether WidenNarrow makes the node, which reads or writes 16-bit floats, one that has a kernel.
+bool CanWiden(const Graph& graph, const Node& node);
 
 }  // namespace tenon
