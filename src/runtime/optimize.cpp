@@ -1,6 +1,7 @@
 #include "runtime/optimize.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/checker.h"
 #include "ir/dense_values.h"
@@ -49,13 +50,16 @@ Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& par
   return OkStatus();
 }
 
-// The nodes that were added to a graph and its subgraphs.
-class NewNodes {
+// The nodes of a graph and its subgraphs that had no provider, and those that were added.
+class AdaptedNodes {
  public:
-  explicit NewNodes(Graph& graph) { Note(graph); }
-  bool Contain(const Graph& graph, const Node& node) const {
+  explicit AdaptedNodes(Graph& graph) { Note(graph); }
+  bool HasNew(const Graph& graph, const Node& node) const {
     const auto before = capacity_.find(&graph);
     return before == capacity_.end() || Index(node.id) >= before->second;
+  }
+  bool Contain(const Graph& graph, const Node& node) const {
+    return HasNew(graph, node) || unclaimed_.count(&node) > 0;
   }
 
  private:
@@ -64,22 +68,29 @@ class NewNodes {
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       Node* const node = graph.FindNode(static_cast<NodeId>(i));
       if (node == nullptr) continue;
+      if (node->provider < 0) unclaimed_.insert(node);
       for (Graph* const subgraph : node->Subgraphs()) Note(*subgraph);
     }
   }
 
   std::unordered_map<const Graph*, size_t> capacity_;
+  std::unordered_set<const Node*> unclaimed_;
 };
 
 // Folds nodes that providers put between weights and their readers, such as casts to wider
 // elements. Otherwise the first run would do their work, again for every memory plan. Results that
 // grow no more than widened weights do not count towards the budget: they must be stored anyway.
-void FoldAdapted(Graph& graph, NodeEvaluator& evaluator, const NewNodes& added) {
+// Then what had no kernel before is folded, as RunGeneralPasses folds other nodes.
+void FoldAdapted(Graph& graph, const PassOptions& passes, const AdaptedNodes& adapted) {
+  if (passes.evaluator == nullptr) return;
   constexpr size_t kWidestPerNarrowest = 8;
-  FoldingBudget budget{
+  FoldingBudget for_casts{
       .bytes = 0, .time = std::chrono::nanoseconds::max(), .free_factor = kWidestPerNarrowest};
-  FoldConstants(graph, evaluator, budget,
-                [&](const Graph& owner, const Node& node) { return added.Contain(owner, node); });
+  FoldConstants(graph, *passes.evaluator, for_casts,
+                [&](const Graph& owner, const Node& node) { return adapted.HasNew(owner, node); });
+  FoldingBudget budget = passes.budget;
+  FoldConstants(graph, *passes.evaluator, budget,
+                [&](const Graph& owner, const Node& node) { return adapted.Contain(owner, node); });
 }
 
 Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
@@ -290,10 +301,10 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
   TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, partitioner));
   if (options.on_partitioned_model) TENON_RETURN_IF_ERROR(options.on_partitioned_model(model));
-  const NewNodes added(graph);
+  const AdaptedNodes adapted(graph);
   TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, partitioner));
   if (options.optimization_level >= OptimizationLevel::kBasic) {
-    FoldAdapted(graph, evaluator, added);
+    FoldAdapted(graph, passes, adapted);
   }
   if (ConfigFlag(options.config, "session.record_ep_graph_assignment_info", false)) {
     context.assignment = AssignmentOf(graph, parts.providers.size(), fused);
