@@ -53,7 +53,11 @@ std::optional<double> ScalarOf(const Tensor& tensor) {
 
 bool IsScalarNear(const Tensor& tensor, double value) {
   const std::optional<double> scalar = ScalarOf(tensor);
-  return scalar && std::abs(*scalar - value) <= Tolerance(tensor.type()) * std::abs(value);
+  if (!scalar) return false;
+  if (std::abs(*scalar - value) <= Tolerance(tensor.type()) * std::abs(value)) return true;
+  const auto rounded = static_cast<float>(value);
+  return tensor.type() == DataType::kFloat && (*scalar == static_cast<float>(Float16(rounded)) ||
+                                               *scalar == static_cast<float>(Bfloat16(rounded)));
 }
 
 Result<Tensor> MakeScalar(DataType type, double value, Shape shape) {

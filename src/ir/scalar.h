@@ -12,7 +12,7 @@ namespace tenon {
 std::optional<double> ScalarOf(const Tensor& tensor);
 
 // Whether the only element of `tensor` is `value` in the tensor's type: exactly for integers, up to
-// a few units in the last place for floats.
+// a few units in the last place for floats. A float32 may have been widened from 16 bits.
 bool IsScalarNear(const Tensor& tensor, double value);
 
 // A tensor of floating-point or integer `type` that holds `value`, rounded to that type.

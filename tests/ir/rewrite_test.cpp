@@ -325,6 +325,9 @@ TEST(ScalarTest, ReadsAndMakesEveryFloatType) {
   }
   EXPECT_TRUE(IsScalarNear(MakeScalar(DataType::kFloat16, 0.044715).value(), 0.044715));
   EXPECT_FALSE(IsScalarNear(MakeScalar(DataType::kFloat, 0.0448).value(), 0.044715));
+  const float narrow = static_cast<float>(Float16(0.044715f));
+  EXPECT_TRUE(IsScalarNear(MakeScalar(DataType::kFloat, narrow).value(), 0.044715));
+  EXPECT_FALSE(IsScalarNear(MakeScalar(DataType::kFloat, narrow + 1e-6f).value(), 0.044715));
   EXPECT_EQ(ScalarOf(Tensor::Of<float>({2}, {1, 1})), std::nullopt);
   EXPECT_EQ(ScalarOf(Tensor::Of<std::string>({}, {"1"})), std::nullopt);
   EXPECT_FALSE(MakeScalar(DataType::kString, 1));
