@@ -67,6 +67,44 @@ def pyramid(g: Graph) -> str:
     return g.quantize(layer(g, joined, 64, 32, 3, 8.0), 8.0)
 
 
+def sequence_layer(
+    g: Graph, x: str, channels: int, out: int, kernel: int, scale: float, **options
+) -> str:
+    w = g.weights(out, channels // options.get("group", 1), kernel, axis=0)
+    return g.between(g.op("Conv", x, w, g.bias(out), **options), scale)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sequences_run_with_channels_last(form: str, tmp_path: pathlib.Path) -> None:
+    g = Graph(form)
+    first = sequence_layer(g, g.input(2, 1, 4000), 1, 48, 10, 0.06, strides=[5])
+    wide = g.between(g.op("Sigmoid", first), 1 / 256)
+    deep = sequence_layer(g, wide, 48, 48, 3, 0.1, pads=[1, 1], group=48)
+    both = g.between(g.op("Add", deep, wide), 0.1)
+    joined = g.between(g.op("Concat", both, wide, axis=1), 0.1)
+    last = sequence_layer(g, joined, 96, 40, 3, 1.0, strides=[2], dilations=[2])
+    model = g.model(g.quantize(g.op("LeakyRelu", last), 1.0))
+    integers, ran = run(model, g.feeds, True, tmp_path)
+    if has_dot_products():
+        assert "NhwcQLinearConv" in ran and "QLinearConv" not in ran
+    expected = run_genuine(model, g.feeds)
+    differences = np.abs(integers.astype(np.int32) - expected.astype(np.int32))
+    assert np.ptp(expected.astype(np.int32)) > 50
+    assert np.max(differences) <= 3 and np.mean(differences > 0) < 0.15
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_operands_with_fewer_axes_are_no_images(form: str, tmp_path: pathlib.Path) -> None:
+    """A sum with [C, H, W], where H is as large as C."""
+    g = Graph(form)
+    x = g.between(conv(g, (2, 16, 34, 12), 32, (3, 3), {"axis": 0}), 0.3)
+    both = g.between(g.op("Add", x, g.input(32, 32, 10)), 0.3)
+    model = g.model(g.quantize(layer(g, both, 32, 16, 3, 2.0), 2.0))
+    integers, _ = run(model, g.feeds, True, tmp_path)
+    expected = run_genuine(model, g.feeds)
+    assert np.max(np.abs(integers.astype(np.int32) - expected.astype(np.int32))) <= 2
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_pieces_and_sizes_keep_channels_last(form: str, tmp_path: pathlib.Path) -> None:
     g = Graph(form)

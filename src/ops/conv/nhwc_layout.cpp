@@ -26,16 +26,18 @@ constexpr double kDepthwiseNs = 0.05;  // an output of a depthwise convolution
 constexpr double kReorderNs = 0.07;    // a byte that changes its place
 constexpr double kNodeNs = 1000;       // a node more
 
-constexpr size_t kImageRank = 4;
+constexpr size_t kSequenceRank = 3, kImageRank = 4;
 
 bool IsByteType(DataType type) { return type == DataType::kInt8 || type == DataType::kUint8; }
 
-// The shape of an image of bytes with a known number of channels; null for other values.
+// The shape of an image, or of a sequence [N, C, W], of bytes with a known number of channels; null
+// for other values.
 const SymbolicShape* ImageShape(const Graph& graph, ValueId id) {
   if (id == ValueId::kNone) return nullptr;
   const ValueType& type = graph.value(id).type;
   const bool is_image = type.is_tensor() && IsByteType(type.element_type) && type.shape &&
-                        type.shape->rank() == kImageRank && (*type.shape)[1].is_number();
+                        type.shape->rank() >= kSequenceRank && type.shape->rank() <= kImageRank &&
+                        (*type.shape)[1].is_number();
   return is_image ? &*type.shape : nullptr;
 }
 
@@ -43,7 +45,7 @@ const SymbolicShape* ImageShape(const Graph& graph, ValueId id) {
 double ElementsOf(const SymbolicShape& shape) {
   constexpr int64_t kTypicalSizes[] = {1, 64, 56, 56};
   double elements = 1;
-  for (size_t i = 0; i < kImageRank; ++i) {
+  for (size_t i = 0; i < shape.rank(); ++i) {
     elements *= static_cast<double>(shape[i].number().value_or(kTypicalSizes[i]));
   }
   return elements;
@@ -74,13 +76,17 @@ bool AreSymmetric(const Graph& graph, const Node& conv, const Tensor& weights) {
 // The kernels' shape, with only the sizes that decide whether there is a kernel.
 std::optional<kernels::ConvGeneralShape> KernelShape(const ConvAttrs& attrs, const Tensor& weights,
                                                      int64_t in_channels) {
-  if (weights.rank() != kImageRank || attrs.group < 1 || in_channels % attrs.group != 0 ||
-      weights.shape()[0] % attrs.group != 0 || weights.size() == 0) {
+  if (weights.rank() < kSequenceRank || weights.rank() > kImageRank || attrs.group < 1 ||
+      in_channels % attrs.group != 0 || weights.shape()[0] % attrs.group != 0 ||
+      weights.size() == 0) {
     return std::nullopt;
   }
   const Result<Window> window = MakeWindow(attrs, weights.shape().dims().subspan(2));
   if (!window) return std::nullopt;
-  const Shape image = {1, in_channels, 1, 1}, out = {1, weights.shape()[0], 1, 1};
+  Shape image = weights.shape(), out = image;
+  for (size_t i = 0; i < image.rank(); ++i) image[i] = out[i] = 1;
+  image[1] = in_channels;
+  out[1] = weights.shape()[0];
   return GeneralConvShape(*window, image, out, attrs.group);
 }
 
@@ -103,7 +109,7 @@ std::optional<LayoutCandidate> ConvCandidate(const Graph& graph, const Node& nod
       (weights->shape()[1] < kLeastChannels || group_outputs < kLeastChannels)) {
     return std::nullopt;
   }
-  const auto taps = static_cast<double>(weights->shape()[2] * weights->shape()[3]);
+  const auto taps = static_cast<double>(weights->shape().Product(2, weights->rank()));
   const double outputs = ElementsOf(*y);
   const double gathered = outputs / static_cast<double>(weights->shape()[0]) * taps *
                           static_cast<double>((*x)[1].value());
@@ -120,13 +126,15 @@ bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> name
 bool HaveSameChannels(const Graph& graph, const Node& node, size_t i, size_t j) {
   const SymbolicShape* a = node.has_input(i) ? ImageShape(graph, node.inputs[i]) : nullptr;
   const SymbolicShape* b = node.has_input(j) ? ImageShape(graph, node.inputs[j]) : nullptr;
-  return a && b && (*a)[1] == (*b)[1];
+  return a && b && a->rank() == b->rank() && (*a)[1] == (*b)[1];
 }
 
 // The images that a QLinearConcat or a Concat joins along the channels.
-std::optional<std::vector<size_t>> JoinedImages(const Node& node, size_t first, size_t step) {
+std::optional<std::vector<size_t>> JoinedImages(const Graph& graph, const Node& node, size_t first,
+                                                size_t step) {
+  const SymbolicShape* y = ImageShape(graph, node.outputs[0]);
   const int64_t axis = node.GetInt("axis", 0);
-  if (axis != 1 && axis != -3) return std::nullopt;
+  if (!y || (axis != 1 && axis != 1 - static_cast<int64_t>(y->rank()))) return std::nullopt;
   std::vector<size_t> images;
   for (size_t i = first; i < node.inputs.size(); i += step) images.push_back(i);
   return images;
@@ -135,18 +143,20 @@ std::optional<std::vector<size_t>> JoinedImages(const Node& node, size_t first, 
 std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node& node) {
   LayoutCandidate candidate = {LayoutRole::kAsItIs, {0}};
   const std::string& op_type = node.op_type;
+  const SymbolicShape* y = ImageShape(graph, node.outputs[0]);
+  const bool is_image = y && y->rank() == kImageRank;
   if (node.domain.empty()) {
-    if (op_type == "MaxPool") {
+    if (op_type == "Clip") return candidate;
+    if (op_type == "MaxPool" && is_image) {
       candidate.role = LayoutRole::kMaxPool;
       return candidate;
     }
-    if (op_type == "Clip") return candidate;
-    if (IsChannelSplit(node)) {
+    if (is_image && IsChannelSplit(node)) {
       return LayoutCandidate{LayoutRole::kSplit, {0}, 0, node.outputs.size()};
     }
     if (IsSpatialResize(graph, node)) return LayoutCandidate{LayoutRole::kResize, {0}};
     if (op_type != "Concat") return std::nullopt;
-    auto images = JoinedImages(node, 0, 1);
+    auto images = JoinedImages(graph, node, 0, 1);
     if (!images) return std::nullopt;
     return LayoutCandidate{LayoutRole::kConcat, std::move(*images)};
   }
@@ -163,11 +173,11 @@ std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node&
     return candidate;
   }
   if (op_type == "QLinearConcat") {
-    auto images = JoinedImages(node, 2, 3);
+    auto images = JoinedImages(graph, node, 2, 3);
     if (!images) return std::nullopt;
     return LayoutCandidate{LayoutRole::kConcat, std::move(*images)};
   }
-  if (node.GetInt("channels_last", 0) != 0) return std::nullopt;
+  if (!is_image || node.GetInt("channels_last", 0) != 0) return std::nullopt;
   if (op_type == "QLinearAveragePool") {
     candidate.role = LayoutRole::kAveragePool;
   } else if (op_type == "QLinearGlobalAveragePool") {
@@ -211,7 +221,7 @@ class NhwcLayout final : public ImageLayout {
   }
 
   void Convert(Graph& graph, Node& node, const LayoutCandidate& candidate,
-               const ValueType&) const override {
+               const ValueType& standard) const override {
     switch (candidate.role) {
       case LayoutRole::kConv:
         node.op_type = "NhwcQLinearConv";
@@ -231,7 +241,7 @@ class NhwcLayout final : public ImageLayout {
         break;
       case LayoutRole::kConcat:
       case LayoutRole::kSplit:
-        node.SetAttribute("axis", int64_t{kImageRank - 1});
+        node.SetAttribute("axis", static_cast<int64_t>(standard.shape->rank()) - 1);
         break;
       case LayoutRole::kResize:
         ResizeAt(graph, node, 1);
@@ -243,11 +253,11 @@ class NhwcLayout final : public ImageLayout {
     node.schema = FindSchema(node.domain, node.op_type, node.opset);
   }
 
-  NodeSpec ReorderInto(const ValueType&) const override {
-    return Transpose(ToChannelsLast(kImageRank));
+  NodeSpec ReorderInto(const ValueType& standard) const override {
+    return Transpose(ToChannelsLast(standard.shape->rank()));
   }
-  NodeSpec ReorderBack(const ValueType&) const override {
-    return Transpose(ToChannelsFirst(kImageRank));
+  NodeSpec ReorderBack(const ValueType& standard) const override {
+    return Transpose(ToChannelsFirst(standard.shape->rank()));
   }
 
  private:
