@@ -82,8 +82,8 @@ def test_sequences_run_with_channels_last(form: str, tmp_path: pathlib.Path) -> 
     deep = sequence_layer(g, wide, 48, 48, 3, 0.1, pads=[1, 1], group=48)
     both = g.between(g.op("Add", deep, wide), 0.1)
     joined = g.between(g.op("Concat", both, wide, axis=1), 0.1)
-    last = sequence_layer(g, joined, 96, 40, 3, 1.0, strides=[2], dilations=[2])
-    model = g.model(g.quantize(g.op("LeakyRelu", last), 1.0))
+    last = sequence_layer(g, joined, 96, 40, 3, 0.03, strides=[2], dilations=[2])
+    model = g.model(g.quantize(g.op("LeakyRelu", last, alpha=0.5), 0.03))
     integers, ran = run(model, g.feeds, True, tmp_path)
     if has_dot_products():
         assert "NhwcQLinearConv" in ran and "QLinearConv" not in ran
