@@ -90,7 +90,7 @@ def test_sequences_run_with_channels_last(form: str, tmp_path: pathlib.Path) -> 
     expected = run_genuine(model, g.feeds)
     differences = np.abs(integers.astype(np.int32) - expected.astype(np.int32))
     assert np.ptp(expected.astype(np.int32)) > 50
-    assert np.max(differences) <= 3 and np.mean(differences > 0) < 0.15
+    assert np.max(differences) <= 6 and np.mean(differences > 0) < 0.15
 
 
 @pytest.mark.parametrize("form", FORMS)
