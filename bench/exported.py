@@ -1,14 +1,20 @@
 """Compares Tenon with onnxruntime on models that PyTorch exports from other packages.
 
     pip install -r requirements-torch.txt torchvision timm
-    python bench/exported.py [--models NAME...] [--threads N...] [--quick]
+    python bench/exported.py [--models NAME...] [--form FORM] [--threads N...] [--quick]
 
 The models are architectures of torchvision, timm and transformers that the project's benchmark does
 not have, with random weights. Each is exported once, to build/exported. Those of a package that
 cannot be imported are left out, with a message. Prints the table of compare.py.
+
+The form is float32, or what onnxruntime's tools make of it: float16; qdq, quantized statically with
+uint8 activations and int8 weights per channel; dynamic, quantized dynamically; int4, products with
+weights of 4 bits in blocks of 32 (needs the package onnx_ir). Models that a tool fails on are left
+out, too, with a message.
 """
 
 import argparse
+import dataclasses
 import fnmatch
 import functools
 import importlib
@@ -16,6 +22,8 @@ import pathlib
 import sys
 from collections.abc import Callable
 
+import numpy as np
+import onnx
 import torch
 from cases import Case, uniform
 from compare import ROOT, Plan, machine, measure_case, progress
@@ -104,9 +112,71 @@ def exported(package: str, name: str) -> Case:
     return Case(name, path.name, feeds)
 
 
+Feeds = dict[str, np.ndarray]
+
+
+def to_float16(source: pathlib.Path, target: pathlib.Path, _: Feeds) -> None:
+    tool = importlib.import_module("onnxruntime.transformers.float16")
+    onnx.save(tool.convert_float_to_float16(onnx.load(source), keep_io_types=True), target)
+
+
+class OneSample:
+    """Calibrates with one set of inputs."""
+
+    def __init__(self, feeds: Feeds) -> None:
+        self.samples = iter([feeds])
+
+    def get_next(self) -> Feeds | None:
+        return next(self.samples, None)
+
+
+def to_qdq(source: pathlib.Path, target: pathlib.Path, feeds: Feeds) -> None:
+    tool = importlib.import_module("onnxruntime.quantization")
+    tool.quantize_static(
+        source,
+        target,
+        OneSample(feeds),
+        per_channel=True,
+        activation_type=tool.QuantType.QUInt8,
+        weight_type=tool.QuantType.QInt8,
+    )
+
+
+def to_dynamic(source: pathlib.Path, target: pathlib.Path, _: Feeds) -> None:
+    tool = importlib.import_module("onnxruntime.quantization")
+    tool.quantize_dynamic(source, target, weight_type=tool.QuantType.QInt8)
+
+
+def to_int4(source: pathlib.Path, target: pathlib.Path, _: Feeds) -> None:
+    tool = importlib.import_module("onnxruntime.quantization.matmul_nbits_quantizer")
+    quantizer = tool.MatMulNBitsQuantizer(
+        onnx.load(source), 32, is_symmetric=True, accuracy_level=4
+    )
+    quantizer.process()
+    quantizer.model.save_model_to_file(str(target))
+
+
+FORMS: dict[str, Callable[[pathlib.Path, pathlib.Path, Feeds], None]] = {
+    "float16": to_float16,
+    "qdq": to_qdq,
+    "dynamic": to_dynamic,
+    "int4": to_int4,
+}
+
+
+def in_form(case: Case, form: str) -> Case:
+    """The case in another form, whose file is there afterwards."""
+    path = FOLDER / form / case.path
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        FORMS[form](FOLDER / case.path, path, case.inputs(FOLDER))
+    return dataclasses.replace(case, path=f"{form}/{case.path}")
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=["*"], metavar="NAME", help="names or globs")
+    parser.add_argument("--form", choices=["float32", *FORMS], default="float32")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--quick", action="store_true", help="one short round")
     return parser.parse_args()
@@ -127,6 +197,12 @@ def main() -> None:
             if not any(map(functools.partial(fnmatch.fnmatch, name), arguments.models)):
                 continue
             case = exported(package, name)
+            if arguments.form != "float32":
+                try:
+                    case = in_form(case, arguments.form)
+                except (ImportError, RuntimeError, ValueError, TypeError) as error:
+                    print(f"skipped: {name} as {arguments.form}: {error}", file=sys.stderr)
+                    continue
             for threads in arguments.threads:
                 results.append(measure_case(case, pathlib.Path(FOLDER), threads, plan))
                 print(progress(results[-1]), flush=True)
