@@ -100,12 +100,14 @@ class CpuProvider final : public ExecutionProvider {
 
   Status Rewrite(Graph& graph, int32_t index) override {
     const size_t quantizers = reports_quantization_ ? CountQuantizers(graph) : 0;
-    if (use_integers_) FuseQuantizedNodes(graph, index);
+    if (use_integers_) {
+      FuseQuantizedNodes(graph, index);
+      FuseTables(graph, index);
+    }
     if (reports_quantization_) ReportQuantization(graph, quantizers);
     size_t budget = kDequantizedBytes;
     FoldDequantized(graph, index, budget);
     FuseNodes(graph, index);
-    if (use_integers_) FuseTables(graph, index);
     UseNchwcLayout(graph, index);
     FuseNchwcNodes(graph, index);
     UseNhwcLayout(graph, index);

@@ -15,14 +15,24 @@
 #include "ops/framework/op_row.h"
 #include "ops/framework/quantized_int8.h"
 #include "ops/linear/int8_product.h"
-#include "ops/quantized/int8_tables.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
 
-using Table = Int8Table;
+// A function of one int8 or uint8 element: the output for every input byte.
+using Table = std::array<uint8_t, 256>;
+
+// f of the numbers that the bytes represent.
+template <class F>
+Table TableOf(const Int8Quantization& from, const Int8Quantization& to, F&& f) {
+  Table table;
+  for (int byte = 0; byte < 256; ++byte) {
+    table[static_cast<size_t>(byte)] = to.ByteOf(f(from.ValueOf(static_cast<uint8_t>(byte))));
+  }
+  return table;
+}
 
 // Elements that make a task of reasonable size.
 constexpr size_t kGrain = 32768;
@@ -64,6 +74,18 @@ auto Function(const kernels::ActivationSpec& spec) {
 Status RunLeakyRelu(const UnaryAttrs& attrs, KernelContext& context) {
   return RunUnary(context, Function({UnaryOp::kLeakyRelu, attrs.alpha}));
 }
+
+// QLinearActivation of com.tenon: an activation of a quantized tensor; no activation quantizes
+// anew.
+struct QLinearActivationAttrs {
+  std::string activation;
+  std::vector<float> parameters;
+  static constexpr auto Fields() {
+    using A = QLinearActivationAttrs;
+    return std::tuple(Field("activation", &A::activation),
+                      Field("activation_params", &A::parameters));
+  }
+};
 
 Status InferActivation(const QLinearActivationAttrs&, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {1, 2, 3, 4}));
