@@ -1,14 +1,18 @@
 """A backward graph lets go of stashed values while it runs. Nobody else may notice."""
 
 import copy
+import sys
 import threading
 
+import numpy as np
 import pytest
+import tenon
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("onnx", reason="the onnx package is not installed")
 
 from networks import perceptron  # noqa: E402
+from tenon.torch._graph import GraphBuilder  # noqa: E402
 from tenon.torch._order import with_results_early  # noqa: E402
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
@@ -71,6 +75,29 @@ def test_values_are_gone_after_their_region():
         _gone.clear()
         result.backward()
         assert _gone == [True, True], run
+
+
+def test_a_run_gives_back_what_it_takes():
+    builder = GraphBuilder()
+    name = builder.add_input([2, 3], torch.float32)
+    builder.add_output(builder.op("Neg", name), [2, 3], torch.float32)
+    session = tenon.InferenceSession(builder.model(), providers=["CPUExecutionProvider"])
+    options = tenon.RunOptions()
+    options.add_run_config_entry("tenon.takes_bound_inputs", "1")
+    names = [each.name for each in session.get_outputs()]
+    for shape in [(2, 3), (3, 2)]:  # the second is an error
+        array = np.arange(6, dtype=np.float32).reshape(shape)
+        references = sys.getrefcount(array)
+        capsules = [array.__dlpack__()]
+        assert sys.getrefcount(array) > references
+        if shape == (2, 3):
+            (value,) = session._sess._run_taking([name], capsules, names, options)
+            np.testing.assert_array_equal(value.numpy(), -array)
+        else:
+            with pytest.raises(tenon.capi.onnxruntime_pybind11_state.InvalidArgument):
+                session._sess._run_taking([name], capsules, names, options)
+        assert capsules == []
+        assert sys.getrefcount(array) == references
 
 
 def test_the_graph_may_be_retained(model, loss):

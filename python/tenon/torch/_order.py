@@ -8,7 +8,7 @@ import torch
 
 
 def with_results_early(graph: torch.fx.Graph) -> list[torch.fx.Node]:
-    """The nodes, inputs first, in an order in which results come as soon as what they need is there.
+    """The nodes, inputs first, in an order in which results come as soon as they can.
 
     In a backward graph, the gradient of a weight then comes before that of the layer's input. So
     what only the first one reads, such as a stashed value, or one that is computed again from it,
@@ -17,7 +17,7 @@ def with_results_early(graph: torch.fx.Graph) -> list[torch.fx.Node]:
     nodes = sorted(graph.nodes, key=lambda node: node.op != "placeholder")
     results = _sole_results(nodes)
     members: dict[torch.fx.Node, list[torch.fx.Node]] = {
-        node: [] for node in nodes if results.get(node) is node
+        node: [] for node in nodes if node in results and results[node] is node
     }
     for node in nodes:
         if node in results:

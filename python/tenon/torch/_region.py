@@ -67,7 +67,7 @@ class Region(torch.nn.Module):
     def __init__(
         self, module: torch.fx.GraphModule, settings: Settings, given: Iterable[int] = ()
     ) -> None:
-        """The inputs in `given`, by their numbers, come each in a list, out of which it is taken."""
+        """Of the inputs, those with the numbers `given` come each in a list, and are taken out."""
         super().__init__()
         nodes = module.graph.nodes
         self._given = frozenset(given)
@@ -208,7 +208,7 @@ def _capsule(tensor: torch.Tensor, order: tuple[int, ...]) -> Any:
 
 
 def _run_options(is_first: bool) -> tenon.RunOptions:
-    """The options of a run. No memory plan serves the first: later ones have no use for its blocks."""
+    """The options of a run. The first has no memory plan, and later ones no use for its blocks."""
     options = tenon.RunOptions()
     options.add_run_config_entry("tenon.takes_bound_inputs", "1")
     if is_first:
