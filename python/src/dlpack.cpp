@@ -202,9 +202,9 @@ Value FromDlpack(nb::handle data, bool is_bool) {
   DLManagedTensor& managed = TensorIn(capsule);
   const DLTensor& tensor = managed.dl_tensor;
   const Span span = SpanOf(tensor, is_bool);
-  auto handle = Make<ValueHandle>(Api().CreateTensorWithDataAsOrtValue, MemoryFor(tensor.device),
-                                  span.begin, span.bytes, tensor.shape,
-                                  static_cast<size_t>(tensor.ndim), span.type);
+  auto handle =
+      Make<ValueHandle>(Api().CreateTensorWithDataAsOrtValue, MemoryFor(tensor.device), span.begin,
+                        span.bytes, tensor.shape, static_cast<size_t>(tensor.ndim), span.type);
   Value value(std::move(handle), capsule);
   // We must call the deleter now: the capsule does it, under its first name, when the value is
   // freed.
@@ -219,9 +219,9 @@ ValueHandle TakeDlpack(nb::handle capsule) {
   const DLTensor& tensor = managed.dl_tensor;
   const Span span = SpanOf(tensor, false);
   auto returner = std::make_unique<Returner>(managed);
-  auto handle = Make<ValueHandle>(Api().CreateTensorWithDataAndDeleterAsOrtValue, returner.get(),
-                                  span.begin, span.bytes, tensor.shape,
-                                  static_cast<size_t>(tensor.ndim), span.type);
+  auto handle =
+      Make<ValueHandle>(Api().CreateTensorWithDataAndDeleterAsOrtValue, returner.get(), span.begin,
+                        span.bytes, tensor.shape, static_cast<size_t>(tensor.ndim), span.type);
   returner.release();  // the value has it
   PyCapsule_SetName(capsule.ptr(), kUsedName);
   return handle;

@@ -318,9 +318,9 @@ void Executor::OfferOutputs(const RunArguments& run, const Region& region, Frame
   }
 }
 
-// Gives memory to outputs that the plan puts in memory of their own: the caller's tensor, or, if the
-// output is copied elsewhere afterwards, the frame's buffer. Others get new memory when they are
-// first written; at once if the plan does not tell when.
+// Gives memory to outputs that the plan puts in memory of their own: the caller's tensor, or, if
+// the output is copied elsewhere afterwards, the frame's buffer. Others get new memory when they
+// are first written; at once if the plan does not tell when.
 Status Executor::PrepareOutputs(const RunArguments& run, const Region& region, Frame& frame) {
   const MemoryPlan& memory = *frame.memory();
   for (size_t i = 0; i < region.fetches.size(); ++i) {

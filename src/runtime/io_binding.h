@@ -38,8 +38,9 @@ class IoBinding {
   std::vector<Value> results() const;
 
   // Runs the session; errors are those of Session::Run. Allocates nothing of its own after the
-  // first run. With the config entry "tenon.takes_bound_inputs" set to "1", the run takes the inputs
-  // out of the binding, drops each after its last reader, and is not repeated on another session.
+  // first run. With the config entry "tenon.takes_bound_inputs" set to "1", the run takes the
+  // inputs out of the binding, drops each after its last reader, and is not repeated on another
+  // session.
   Status Run(const RunOptions& options) { return RunOn(session_, options); }
   // The same on what stands for the session, such as a FallbackSession.
   template <class AnySession>

@@ -351,9 +351,8 @@ Status StepRunner::MoveTo(uint32_t index) {
     const Slot slot = first_uses[first_uses_].second;
     if (frame_.value(slot).has_value()) continue;  // in the caller's memory
     const MemoryPlan::Binding& binding = memory.bindings[static_cast<size_t>(slot)];
-    TENON_ASSIGN_OR_RETURN(
-        Tensor tensor,
-        Tensor::Allocate(binding.type, binding.shape, plan_.LocationOf(slot).allocator));
+    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(binding.type, binding.shape,
+                                                           plan_.LocationOf(slot).allocator));
     frame_.value(slot) = std::move(tensor);
     frame_.BindMovingWith(slot);
   }
@@ -364,6 +363,7 @@ void StepRunner::DropGiven(Slot slot) {
   if (given_.empty()) return;
   const auto found = std::find(region_.feeds.begin(), region_.feeds.end(), slot);
   if (found == region_.feeds.end()) return;
+  frame_.value(slot) = Value();
   Value& given = given_[static_cast<size_t>(found - region_.feeds.begin())];
   if (given.is_tensor() && given.tensor().owner().use_count() == 1) given = Value();
 }
@@ -406,10 +406,12 @@ Status StepRunner::RunRecorded(RunRecord& record) {
     }));
     RecordStep(step, record);
     if (frame_.keeps_values()) continue;
+    for (const Slot slot : plan_.InputsOf(step)) {
+      if (slot == kNoSlot || region_.IsFetched(slot)) continue;
+      if (plan_.last_use[static_cast<size_t>(slot)] == static_cast<int32_t>(index)) DropGiven(slot);
+    }
     for (const Slot slot : plan_.ReleasesOf(step)) {
-      if (region_.IsFetched(slot)) continue;
-      frame_.value(slot) = Value();
-      DropGiven(slot);
+      if (!region_.IsFetched(slot)) frame_.value(slot) = Value();
     }
   }
   return TraceGiven(region_.end);

@@ -55,8 +55,8 @@ class StepRunner {
   // Between steps of a planned run: drops the feeds that were last read before step `index`, and
   // gives memory to the outputs that are first written in it.
   Status MoveTo(uint32_t index);
-  // Drops a feed that the caller gave away, once the frame does not refer to it any more. One whose
-  // memory another value uses stays.
+  // Drops a feed that the caller gave away and that no later step reads. The caller's stays if
+  // another value of the frame uses its memory.
   void DropGiven(Slot slot);
   // Reports the region's given steps before step `index` to the profiler and the dump.
   Status TraceGiven(uint32_t index);
