@@ -128,7 +128,7 @@ class _Backend:
 
     def _compile(self, graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
         explanation = Explanation(graphs=1)
-        compiled = boxed(explanation.partition(graph, self._settings))
+        compiled: Callable[..., Any] = boxed(explanation.partition(graph, self._settings))
         is_left = explanation.left and not explanation.lowered
         level = LogLevel.WARNING if is_left else LogLevel.INFO
         self._messages.say(level, f"a graph is compiled:\n{explanation}")
