@@ -202,12 +202,13 @@ def times_of(steps: list[Step], rounds: int) -> list[list[float]]:
 
 
 def peak_of(name: str, form: str, options: argparse.Namespace) -> str:
-    """The peak memory of a process that does some steps, in MB."""
+    """The peak memory of a process that does some steps, in MB; "-" where aot_eager cannot."""
     command = [sys.executable, __file__, "--match", name, "--form", form]
     command += ["--threads", str(options.threads), "--scale", str(options.scale)]
     command += ["--autocast"] * options.autocast
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    is_checked = form != "aot_eager"  # PyTorch's gradient of a traced LSTM fails
+    done = subprocess.run(command, check=is_checked, capture_output=True, text=True)
+    return done.stdout.strip() or "-"
 
 
 def compiled(model: nn.Module, backend: str) -> Any:

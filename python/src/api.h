@@ -30,6 +30,7 @@ struct Releaser {
 template <class T, auto kRelease>
 using Handle = std::unique_ptr<T, Releaser<kRelease>>;
 
+using BindingHandle = Handle<OrtIoBinding, &OrtApi::ReleaseIoBinding>;
 using EnvHandle = Handle<OrtEnv, &OrtApi::ReleaseEnv>;
 using MemoryInfoHandle = Handle<OrtMemoryInfo, &OrtApi::ReleaseMemoryInfo>;
 using ModelMetadataHandle = Handle<OrtModelMetadata, &OrtApi::ReleaseModelMetadata>;

@@ -15,8 +15,6 @@
 namespace tenon::python {
 namespace {
 
-using BindingHandle = Handle<OrtIoBinding, &OrtApi::ReleaseIoBinding>;
-
 // onnxruntime's kinds of errors: EPFail, by which a session falls back, and else RuntimeError.
 void CheckRun(OrtStatus* status) {
   if (status == nullptr || Api().GetErrorCode(status) == ORT_EP_FAIL) return Check(status);

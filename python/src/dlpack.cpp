@@ -122,6 +122,44 @@ const OrtMemoryInfo* MemoryFor(const DLDevice& device) {
   return FindMemory(nb::str("cuda"), device.device_id, -1);
 }
 
+// Memory that a value can be made over.
+struct Span {
+  void* begin;
+  size_t bytes;
+  ONNXTensorElementDataType type;
+};
+
+Span SpanOf(const DLTensor& tensor, bool is_bool) {
+  if (tensor.device.device_type != kCpu && tensor.device.device_type != kCuda) {
+    throw nb::value_error("expected memory of the CPU or of a CUDA device");
+  }
+  if (!IsRowMajor(tensor)) throw nb::value_error("expected row-major memory");
+  const ONNXTensorElementDataType type = TypeOf(tensor.dtype, is_bool);
+  size_t bytes = static_cast<size_t>(Describe(type).size_bytes);
+  for (int32_t i = 0; i < tensor.ndim; ++i) bytes *= static_cast<size_t>(tensor.shape[i]);
+  static char nothing[16];
+  void* const begin = static_cast<char*>(tensor.data) + tensor.byte_offset;
+  return {tensor.data == nullptr ? nothing : begin, bytes, type};
+}
+
+// Gives the memory of a capsule's tensor back, and itself with it. A value calls it on any thread.
+struct Returner : OrtAllocator {
+  explicit Returner(DLManagedTensor& lent) : OrtAllocator{}, managed(lent) {
+    version = ORT_API_VERSION;
+    OrtAllocator::Info = [](const OrtAllocator* self) {
+      return MemoryFor(static_cast<const Returner*>(self)->managed.dl_tensor.device);
+    };
+    OrtAllocator::Free = [](OrtAllocator* self, void*) {
+      const WithGil lock;
+      const std::unique_ptr<Returner> ends(static_cast<Returner*>(self));
+      DLManagedTensor& tensor = ends->managed;
+      if (tensor.deleter != nullptr) tensor.deleter(&tensor);
+    };
+  }
+
+  DLManagedTensor& managed;
+};
+
 }  // namespace
 
 nb::tuple DlpackDevice(const Value& value) {
@@ -163,18 +201,10 @@ Value FromDlpack(nb::handle data, bool is_bool) {
       PyCapsule_CheckExact(data.ptr()) ? nb::borrow(data) : data.attr("__dlpack__")();
   DLManagedTensor& managed = TensorIn(capsule);
   const DLTensor& tensor = managed.dl_tensor;
-  if (tensor.device.device_type != kCpu && tensor.device.device_type != kCuda) {
-    throw nb::value_error("expected memory of the CPU or of a CUDA device");
-  }
-  if (!IsRowMajor(tensor)) throw nb::value_error("expected row-major memory");
-  const ONNXTensorElementDataType type = TypeOf(tensor.dtype, is_bool);
-  size_t bytes = static_cast<size_t>(Describe(type).size_bytes);
-  for (int32_t i = 0; i < tensor.ndim; ++i) bytes *= static_cast<size_t>(tensor.shape[i]);
-  void* const begin = static_cast<char*>(tensor.data) + tensor.byte_offset;
-  static char nothing[16];
-  auto handle = Make<ValueHandle>(Api().CreateTensorWithDataAsOrtValue, MemoryFor(tensor.device),
-                                  tensor.data == nullptr ? nothing : begin, bytes, tensor.shape,
-                                  static_cast<size_t>(tensor.ndim), type);
+  const Span span = SpanOf(tensor, is_bool);
+  auto handle =
+      Make<ValueHandle>(Api().CreateTensorWithDataAsOrtValue, MemoryFor(tensor.device), span.begin,
+                        span.bytes, tensor.shape, static_cast<size_t>(tensor.ndim), span.type);
   Value value(std::move(handle), capsule);
   // We must call the deleter now: the capsule does it, under its first name, when the value is
   // freed.
@@ -182,6 +212,19 @@ Value FromDlpack(nb::handle data, bool is_bool) {
   PyCapsule_SetName(capsule.ptr(), kUsedName);
   value.Keep(kept);
   return value;
+}
+
+ValueHandle TakeDlpack(nb::handle capsule) {
+  DLManagedTensor& managed = TensorIn(capsule);
+  const DLTensor& tensor = managed.dl_tensor;
+  const Span span = SpanOf(tensor, false);
+  auto returner = std::make_unique<Returner>(managed);
+  auto handle =
+      Make<ValueHandle>(Api().CreateTensorWithDataAndDeleterAsOrtValue, returner.get(), span.begin,
+                        span.bytes, tensor.shape, static_cast<size_t>(tensor.ndim), span.type);
+  returner.release();  // the value has it
+  PyCapsule_SetName(capsule.ptr(), kUsedName);
+  return handle;
 }
 
 bool IsDlpackOfBytes(nb::handle capsule) {

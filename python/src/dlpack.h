@@ -19,6 +19,10 @@ nb::tuple DlpackDevice(const Value& value);
 // row-major; RuntimeError if no provider has the device.
 Value FromDlpack(nb::handle data, bool is_bool);
 
+// The same for a capsule alone. The value itself owns the memory, and gives it back, on any thread,
+// when nothing native uses it any more.
+ValueHandle TakeDlpack(nb::handle capsule);
+
 // Whether the elements of a capsule "dltensor" are uint8, the type that booleans once had.
 bool IsDlpackOfBytes(nb::handle capsule);
 

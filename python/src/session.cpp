@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "devices.h"
+#include "dlpack.h"
 #include "gil.h"
 
 namespace tenon::python {
@@ -312,6 +313,33 @@ nb::list Session::RunWithValues(const std::vector<std::string>& output_names, nb
   return list;
 }
 
+nb::list Session::RunTaking(const std::vector<std::string>& input_names, nb::list capsules,
+                            const std::vector<std::string>& output_names,
+                            const RunOptions& options) const {
+  const auto binding = Make<BindingHandle>(Api().CreateIoBinding, get());
+  for (size_t i = 0; i < input_names.size(); ++i) {
+    const ValueHandle value = TakeDlpack(capsules[i]);
+    Check(Api().BindInput(binding.get(), input_names[i].c_str(), value.get()));
+  }
+  capsules.clear();
+  for (const std::string& name : output_names) {
+    Check(Api().BindOutputToDevice(binding.get(), name.c_str(), CpuMemory()));
+  }
+  OrtStatus* status = nullptr;
+  {
+    const WithoutGil other_threads_run;
+    status = Api().RunWithBinding(get(), options.handle.get(), binding.get());
+  }
+  Check(status);
+  OrtValue** values = nullptr;
+  size_t count = 0;
+  Check(Api().GetBoundOutputValues(binding.get(), DefaultAllocator(), &values, &count));
+  nb::list list;
+  for (size_t i = 0; i < count; ++i) list.append(nb::cast(Value(ValueHandle(values[i]))));
+  if (values != nullptr) Check(Api().AllocatorFree(DefaultAllocator(), values));
+  return list;
+}
+
 namespace {
 
 // The metadata as a tuple of producer, graph name, domain, description, graph description, version
@@ -418,6 +446,7 @@ void BindSession(nb::module_& module) {
            nb::arg("run_options").none() = nb::none())
       .def("_run_with_values", &Session::RunWithValues, nb::arg("output_names"),
            nb::arg("input_feed"), nb::arg("run_options").none(), nb::arg("outputs"))
+      .def("_run_taking", &Session::RunTaking)
       .def(
           "run_with_ort_values",
           [](const Session& self, nb::handle feed, const std::vector<std::string>& names,

@@ -30,6 +30,11 @@ class Session {
   nb::list RunWithValues(const std::vector<std::string>& output_names, nb::handle feed,
                          const RunOptions* options, nb::handle outputs) const;
 
+  // Runs with inputs that the caller gives away: capsules "dltensor" by name. Empties the list.
+  // Each tensor is given back after its last reader. Returns the outputs of these names.
+  nb::list RunTaking(const std::vector<std::string>& input_names, nb::list capsules,
+                     const std::vector<std::string>& output_names, const RunOptions& options) const;
+
   const std::vector<NodeArg>& inputs() const { return inputs_; }
   const std::vector<NodeArg>& outputs() const { return outputs_; }
   const std::vector<NodeArg>& overridable() const { return overridable_; }

@@ -342,6 +342,13 @@ class Session:
         run_options: RunOptions | None,
         outputs: Sequence[OrtValue | None],
     ) -> list[OrtValue]: ...
+    def _run_taking(
+        self,
+        input_names: Sequence[str],
+        capsules: list[Any],
+        output_names: Sequence[str],
+        run_options: RunOptions,
+    ) -> list[OrtValue]: ...
     def run_with_ort_values(
         self,
         input_feed: Mapping[str, OrtValue],

@@ -39,6 +39,8 @@ class PlanBuilder {
     plan_.transfers = parts.transfers;
     plan_.most_memory_plans = parts.most_memory_plans;
     plan_.owns_memory = parts.owns_memory;
+    plan_.may_shrink_memory = parts.may_shrink_memory;
+    plan_.work_memory = parts.work_memory ? parts.work_memory : parts.memory;
   }
 
   Result<Plan> Build() {

@@ -24,10 +24,15 @@ struct PlanParts {
   FailedNode* failed = nullptr;
   // For how many combinations of feed shapes memory plans are kept; 0: memory is not planned.
   size_t most_memory_plans = 64;
-  // Whether `memory` serves this session alone.
+  // Whether these serve this session alone.
   bool owns_memory = false;
+  // Whether runs may return unused blocks to the system. The client's arena is not the session's to
+  // shrink.
+  bool may_shrink_memory = false;
   // Whether constants that every reader packed for itself stay, so that a dump can show them.
   bool keeps_constants = false;
+  // Where slabs and kernels' scratch on the CPU get their memory; null: in `memory`.
+  std::shared_ptr<Allocator> work_memory = nullptr;
 };
 
 // Makes every node's kernel through the provider that owns the node, and lays out the steps. A

@@ -34,18 +34,27 @@ class Environment {
   DataTransfers& transfers() { return transfers_; }
   // Packed weights of all sessions that name no other place for theirs.
   const std::shared_ptr<SharedWeights>& shared_weights() const { return shared_weights_; }
-  // The memory of sessions that run in turns.
+  // The memory of sessions that run in turns: of values, and of slabs and scratch.
   const std::shared_ptr<Allocator>& shared_memory() const { return shared_memory_; }
+  const std::shared_ptr<Allocator>& shared_work_memory() const { return shared_work_memory_; }
 
  private:
+  // Blocks are cut to size, so that any session can use what another one freed.
+  static std::shared_ptr<Allocator> MakeSharedMemory() {
+    return std::make_shared<BestFitArena>(
+        SharedWorkMemory(), ArenaConfig{.extend = ArenaConfig::Extend::kSameAsRequested,
+                                        .max_dead_bytes = 0,
+                                        .shrinks_first = true});
+  }
+
   Logger logger_;
   ThreadPool threads_;
   DataTransfers transfers_;
   const std::shared_ptr<SharedWeights> shared_weights_ = std::make_shared<SharedWeights>();
-  // Blocks are cut to size, so that any session can use what another one freed.
-  const std::shared_ptr<Allocator> shared_memory_ = std::make_shared<BestFitArena>(
-      SharedWorkMemory(),
-      ArenaConfig{.extend = ArenaConfig::Extend::kSameAsRequested, .max_dead_bytes = 0});
+  // Slabs lie apart from values, which live longer and would cut the place of the next slab to
+  // pieces.
+  const std::shared_ptr<Allocator> shared_memory_ = MakeSharedMemory();
+  const std::shared_ptr<Allocator> shared_work_memory_ = MakeSharedMemory();
 };
 
 }  // namespace tenon

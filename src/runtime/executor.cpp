@@ -65,6 +65,7 @@ void DropFramesOf(StepBody& body) {
 
 void ShrinkAllocatorsOf(const Plan& plan) {
   for (const Location& location : plan.locations) (void)location.allocator->Shrink();
+  (void)plan.work_memory->Shrink();
   for (const Step& step : plan.steps) {
     for (const auto& subgraph : step.subgraphs) ShrinkAllocatorsOf(subgraph->plan());
   }
@@ -230,10 +231,12 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
       region.is_whole ? plans.FindAgain(feeds, frame, std::move(entry)) : plans.Find(feeds, frame);
   if (scope.meter != nullptr) scope.meter->set_paused(true);
   // The blocks that the recorded run left in the arena have the sizes of single values, so they are
-  // of no use for a slab. An arena that the client made is not the session's to shrink.
-  const bool is_first_use = entry->TakeFirstUse();
-  Status bound =
-      is_first_use && plan_.owns_memory ? plan_.locations[0].allocator->Shrink() : OkStatus();
+  // of no use for a slab.
+  Status bound = OkStatus();
+  if (entry->TakeFirstUse() && plan_.may_shrink_memory) {
+    bound = plan_.locations[0].allocator->Shrink();
+    if (bound.ok()) bound = plan_.work_memory->Shrink();
+  }
   if (bound.ok()) bound = frame.Bind(scope.dump == nullptr ? entry->memory() : nullptr);
   if (scope.meter != nullptr) scope.meter->set_paused(false);
   TENON_RETURN_IF_ERROR(std::move(bound));
@@ -253,7 +256,7 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
     frame.set_execution(++executions_);
   }
   const PlannedMemory planned(scope.meter, plan_, frame.memory());
-  StepRunner steps(plan_, region, scope, frame);
+  StepRunner steps(plan_, region, scope, frame, run.given);
   if (is_planned) {
     TENON_RETURN_IF_ERROR(PrepareOutputs(run, region, frame));
     if (kIsBody) std::fill(run.fetches.begin(), run.fetches.end(), Value());
@@ -315,8 +318,9 @@ void Executor::OfferOutputs(const RunArguments& run, const Region& region, Frame
   }
 }
 
-// Gives memory to outputs that the plan puts in memory of their own: the caller's tensor, a new
-// one, or, if the output is copied elsewhere afterwards, the frame's buffer.
+// Gives memory to outputs that the plan puts in memory of their own: the caller's tensor, or, if
+// the output is copied elsewhere afterwards, the frame's buffer. Others get new memory when they
+// are first written; at once if the plan does not tell when.
 Status Executor::PrepareOutputs(const RunArguments& run, const Region& region, Frame& frame) {
   const MemoryPlan& memory = *frame.memory();
   for (size_t i = 0; i < region.fetches.size(); ++i) {
@@ -334,6 +338,7 @@ Status Executor::PrepareOutputs(const RunArguments& run, const Region& region, F
       frame.value(slot) = fetch;
       continue;
     }
+    if (stays && !memory.first_uses.empty()) continue;
     TENON_ASSIGN_OR_RETURN(Tensor tensor,
                            stays ? Tensor::Allocate(binding.type, binding.shape, location.allocator)
                                  : frame.Buffer(slot, binding.type, binding.shape));

@@ -41,6 +41,9 @@ struct RunArguments {
   std::span<const MemoryInfo* const> fetch_memory = {};
   // Absent: the whole plan.
   std::optional<PlanPart> part = {};
+  // `feeds` again if the caller gives them away, else empty: the run drops each tensor after its
+  // last reader, so that its memory is free for what comes later.
+  std::span<Value> given = {};
 };
 
 // Thread-safe.

@@ -56,7 +56,8 @@ Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
   for (size_t i = 0; i < slabs_.size(); ++i) {
     if (slabs_[i].bytes() >= memory->slab_bytes[i]) continue;
     slabs_[i] = Tensor();
-    TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], plan_.locations[i].allocator));
+    const auto& place = i == 0 ? plan_.work_memory : plan_.locations[i].allocator;
+    TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], place));
     // All later runs write the slab; only the recorded run does not wait for huge pages.
     if (plan_.owns_memory && plan_.locations[i].memory->SameDevice(CpuMemory())) {
       PreferHugePages(slabs_[i].raw(), slabs_[i].bytes(), HugePages::kPreferred);
@@ -92,15 +93,28 @@ Tensor Frame::InSlab(size_t slot, std::shared_ptr<void> owner) {
 
 void Frame::BindMoving() {
   for (const Slot slot : memory_->moving) {
-    const MemoryPlan::Binding& binding = memory_->bindings[static_cast<size_t>(slot)];
-    Tensor& root = value(binding.root).tensor();
-    // A view of a feed shares the feed's owner, so that fetching the view needs no copy. A view of
-    // an output does not: the output must stay the only owner of its memory.
-    const bool is_fed = binding.place == MemoryPlan::Place::kFeed;
-    value(slot) = Tensor::View(binding.type, binding.shape,
-                               static_cast<std::byte*>(root.raw()) + binding.offset,
-                               is_fed ? root.owner() : nullptr, root.memory());
+    if (value(memory_->bindings[static_cast<size_t>(slot)].root).has_value()) PointToRoot(slot);
   }
+}
+
+void Frame::BindMovingWith(Slot root) {
+  for (const Slot slot : memory_->MovingWith(root)) PointToRoot(slot);
+}
+
+void Frame::PointToRoot(Slot slot) {
+  const MemoryPlan::Binding& binding = memory_->bindings[static_cast<size_t>(slot)];
+  Tensor& root = value(binding.root).tensor();
+  // A view of a feed shares the feed's owner, so that fetching the view needs no copy. A view of
+  // an output does not: the output must stay the only owner of its memory.
+  const bool is_fed = binding.place == MemoryPlan::Place::kFeed;
+  value(slot) = Tensor::View(binding.type, binding.shape,
+                             static_cast<std::byte*>(root.raw()) + binding.offset,
+                             is_fed ? root.owner() : nullptr, root.memory());
+}
+
+void Frame::DropFeed(Slot root) {
+  for (const Slot slot : memory_->MovingWith(root)) value(slot) = Value();
+  value(root) = Value();
 }
 
 void Frame::Settle(const Region& region) {
@@ -179,7 +193,7 @@ void* Frame::Scratch(size_t bytes) {
   bytes = std::max<size_t>(bytes, 1);  // null means that there is no memory
   if (scratch_.bytes() < bytes) {
     scratch_ = Tensor();
-    Result<Tensor> larger = Bytes(bytes, plan_.locations[0].allocator);
+    Result<Tensor> larger = Bytes(bytes, plan_.work_memory);
     if (!larger) return nullptr;
     scratch_ = std::move(*larger);
   }

@@ -48,8 +48,13 @@ class Frame {
   // Prepares for runs with the plan `memory` (null: for a recorded run): slabs, fixed values, views
   // into the slabs. Does nothing if the frame is bound to that plan already. Error: out of memory.
   Status Bind(std::shared_ptr<const MemoryPlan> memory);
-  // Points the slots in the memory of feeds and outputs to where that memory is now.
+  // Points the slots in the memory of feeds and outputs to where that memory is now; those of an
+  // output without memory are left.
   void BindMoving();
+  // The same for those in the memory of one feed or output.
+  void BindMovingWith(Slot root);
+  // Drops a feed and the values in its memory.
+  void DropFeed(Slot root);
   // Drops the feeds, outputs and dynamic values of the run.
   void Clear();
   // Undoes all that a user of the frame did to it.
@@ -100,6 +105,8 @@ class Frame {
   // Gives the slabs and the scratch memory back to an arena that other sessions use, too.
   void ReturnWorkMemory();
   void Settle(const Region& region);
+  // Points a slot in the memory of a feed or output to where that memory is.
+  void PointToRoot(Slot slot);
   // A view of the place in the slab that the plan gives to `slot`.
   Tensor InSlab(size_t slot, std::shared_ptr<void> owner);
   void Keep(size_t slot, PooledVector<bool>& is_slab_held);

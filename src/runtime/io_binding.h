@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/config.h"
+#include "runtime/run_options.h"
 #include "runtime/session.h"
 
 namespace tenon {
@@ -36,14 +38,25 @@ class IoBinding {
   std::vector<Value> results() const;
 
   // Runs the session; errors are those of Session::Run. Allocates nothing of its own after the
-  // first run.
+  // first run. With the config entry "tenon.takes_bound_inputs" set to "1", the run takes the
+  // inputs out of the binding, drops each after its last reader, and is not repeated on another
+  // session.
   Status Run(const RunOptions& options) { return RunOn(session_, options); }
   // The same on what stands for the session, such as a FallbackSession.
   template <class AnySession>
   Status RunOn(AnySession& session, const RunOptions& options) {
     std::copy(outputs_.values.begin(), outputs_.values.end(), results_.begin());
-    return session.Run(options, inputs_.names, inputs_.values, outputs_.names, results_,
-                       output_memory_);
+    const auto run = [&](const RunOptions& with) {
+      return session.Run(with, inputs_.names, inputs_.values, outputs_.names, results_,
+                         output_memory_);
+    };
+    if (!ConfigFlag(options.config, "tenon.takes_bound_inputs", false)) return run(options);
+    RunOptions taking = options;
+    taking.given = inputs_.values;
+    taking.not_repeatable = "inputs_taken";
+    Status status = run(taking);
+    ClearInputs();
+    return status;
   }
 
  private:

@@ -48,6 +48,9 @@ class MemoryPlanner {
     for (size_t i = 0; i < plan_.locations.size(); ++i) AssignOffsets(i);
     PlaceParts();
     for (size_t slot = 0; slot < plan_.slot_count; ++slot) Bind(static_cast<Slot>(slot));
+    std::stable_sort(result_->moving.begin(), result_->moving.end(),
+                     [&](Slot a, Slot b) { return RootOf(a) < RootOf(b); });
+    FindUses();
     return result_;
   }
 
@@ -297,6 +300,25 @@ class MemoryPlanner {
     if (moves && slot != storage.root) result_->moving.push_back(slot);
   }
 
+  Slot RootOf(Slot slot) const { return result_->bindings[static_cast<size_t>(slot)].root; }
+
+  void FindUses() {
+    const auto is_streamed = [](const Step& step) { return step.stream >= 0; };
+    if (std::any_of(plan_.steps.begin(), plan_.steps.end(), is_streamed)) return;
+    const auto end = static_cast<int32_t>(plan_.steps.size());
+    for (const Storage& storage : storages_) {
+      if (storage.whole >= 0) continue;
+      if (storage.place == Place::kOutput) {
+        result_->first_uses.emplace_back(storage.first, storage.root);
+      } else if (storage.place == Place::kFeed && storage.last < end &&
+                 !plan_.IsConstant(storage.root)) {
+        result_->last_uses.emplace_back(storage.last, storage.root);
+      }
+    }
+    std::sort(result_->first_uses.begin(), result_->first_uses.end());
+    std::sort(result_->last_uses.begin(), result_->last_uses.end());
+  }
+
   const Plan& plan_;
   const Region& region_;
   const RunRecord& record_;
@@ -308,6 +330,15 @@ class MemoryPlanner {
 };
 
 }  // namespace
+
+std::span<const Slot> MemoryPlan::MovingWith(Slot root) const {
+  const auto root_of = [&](Slot slot) { return bindings[static_cast<size_t>(slot)].root; };
+  const auto begin = std::partition_point(moving.begin(), moving.end(),
+                                          [&](Slot slot) { return root_of(slot) < root; });
+  const auto end =
+      std::find_if(begin, moving.end(), [&](Slot slot) { return root_of(slot) != root; });
+  return {begin, end};
+}
 
 std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const Region& region,
                                              const RunRecord& record) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/plan.h"
@@ -58,12 +59,20 @@ struct MemoryPlan {
   // By step: whether the outputs are bound before the run, so that the kernel is called at once.
   std::vector<bool> is_bound;
   std::vector<std::pair<Slot, Value>> fixed_values;
-  // Slots in the memory of feeds and outputs, whose addresses change from run to run.
+  // Slots in the memory of feeds and outputs, whose addresses change from run to run; those of one
+  // root lie together.
   std::vector<Slot> moving;
+  // (step, root), ascending: outputs that are first written in the step, and feeds that are last
+  // read in it. Empty if a stream does some of the work, which may be done after its step.
+  std::vector<std::pair<int32_t, Slot>> first_uses;
+  std::vector<std::pair<int32_t, Slot>> last_uses;
   // (output, input): the step may write the output over the input, whose memory the plan keeps for
   // it.
   std::vector<std::pair<Slot, Slot>> overwritten;
   std::vector<size_t> slab_bytes;  // by location
+
+  // The entries of `moving` in the memory of `root`.
+  std::span<const Slot> MovingWith(Slot root) const;
 };
 
 // Makes the plan for later runs of `region` with the shapes of the recorded run.

@@ -94,12 +94,14 @@ struct Plan {
   std::vector<std::pair<Slot, Value>> default_inputs;
   // The memories of intermediate values, outputs and scratch.
   std::vector<Location> locations;
-  std::vector<uint8_t> location_of;  // by slot
-  std::vector<int32_t> stream_of;    // by slot: provider whose stream makes the value, or -1
+  std::shared_ptr<Allocator> work_memory;  // of slabs and scratch on the CPU
+  std::vector<uint8_t> location_of;        // by slot
+  std::vector<int32_t> stream_of;          // by slot: provider whose stream makes the value, or -1
   std::span<ExecutionProvider* const> providers;
   const DataTransfers* transfers = nullptr;
-  size_t most_memory_plans = 0;  // see PlanParts
-  bool owns_memory = false;      // see PlanParts
+  size_t most_memory_plans = 0;    // see PlanParts
+  bool owns_memory = false;        // see PlanParts
+  bool may_shrink_memory = false;  // see PlanParts
   // By slot: the step that makes the value, or the value that it is a view of; -1: none does.
   std::vector<int32_t> made_at;
   // Last step that reads the slot; -1 if none does.

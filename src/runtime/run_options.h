@@ -4,10 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/logging.h"
 #include "base/string_map.h"
+#include "tensor/value.h"
 
 namespace tenon {
 
@@ -33,6 +35,9 @@ struct RunOptions {
   RunReports* reports = nullptr;
   // Replaces the stream of its device; outlives the run. May be null.
   Stream* stream = nullptr;
+  // The run's feeds again, in the order of the graph's inputs, if the caller gives them away: each
+  // is emptied after its last reader. Must not be repeatable.
+  std::span<Value> given = {};
 
   // Whether the run's log differs from the session's.
   bool HasLog() const { return severity || log_verbosity != 0 || !tag.empty(); }

@@ -161,8 +161,11 @@ Status Session::OptimizeAndPlan() {
     memories_.push_back(std::move(memory));
   }
   const std::string& host = providers_.back()->name();
-  if (!parts_.memory && ConfigFlag(options_.config, "tenon.shares_memory", false)) {
+  const bool is_clients = parts_.memory != nullptr;
+  std::shared_ptr<Allocator> work_memory;
+  if (!is_clients && ConfigFlag(options_.config, "tenon.shares_memory", false)) {
     parts_.memory = environment_.shared_memory();
+    work_memory = traced(environment_.shared_work_memory(), host, MemoryEvents::kAll, false);
   }
   std::shared_ptr<Allocator> pool = parts_.memory;
   if (!pool) {
@@ -185,7 +188,9 @@ Status Session::OptimizeAndPlan() {
                              parts_.failed,
                              memory_plans,
                              !parts_.memory,
-                             dump && *dump != nullptr && (*dump)->settings().shows_values()};
+                             !is_clients,
+                             dump && *dump != nullptr && (*dump)->settings().shows_values(),
+                             std::move(work_memory)};
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   TENON_ASSIGN_OR_RETURN(
@@ -208,8 +213,10 @@ Status Session::Run(const RunOptions& options, std::span<const std::string_view>
   if (!ordered) return std::move(ordered.error());
   PooledVector<size_t> places(fetch_names.size());
   TENON_RETURN_IF_ERROR(interface_.FindOutputs(fetch_names, places));
+  RunArguments run{*ordered, fetches, fetch_memory};
+  if (ordered->data() == options.given.data()) run.given = options.given;
   if (AreAllNew(places, fetches)) {
-    Status status = pipeline_->Run(options, {*ordered, fetches, fetch_memory}, *attempt);
+    Status status = pipeline_->Run(options, run, *attempt);
     if (!status.ok()) std::fill(fetches.begin(), fetches.end(), Value());
     return status;
   }
@@ -219,7 +226,9 @@ Status Session::Run(const RunOptions& options, std::span<const std::string_view>
     made[places[i]] = fetches[i];
     if (i < fetch_memory.size()) memory[places[i]] = fetch_memory[i];
   }
-  TENON_RETURN_IF_ERROR(pipeline_->Run(options, {*ordered, made, memory}, *attempt));
+  run.fetches = made;
+  run.fetch_memory = memory;
+  TENON_RETURN_IF_ERROR(pipeline_->Run(options, run, *attempt));
   for (size_t i = 0; i < fetch_names.size(); ++i) {
     if (!fetches[i].has_value()) fetches[i] = made[places[i]];
   }

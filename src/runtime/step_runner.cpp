@@ -319,6 +319,7 @@ Status StepRunner::RunPlanned() {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
     TENON_RETURN_IF_ERROR(TraceGiven(index));
+    TENON_RETURN_IF_ERROR(MoveTo(index));
     if (memory.is_bound[index]) {
       TENON_RETURN_IF_ERROR(RunStep(step));
       continue;
@@ -331,7 +332,40 @@ Status StepRunner::RunPlanned() {
       if (place == MemoryPlan::Place::kDynamic) frame_.value(slot) = Value();
     }
   }
+  TENON_RETURN_IF_ERROR(MoveTo(region_.end));
   return TraceGiven(region_.end);
+}
+
+Status StepRunner::MoveTo(uint32_t index) {
+  const MemoryPlan& memory = *frame_.memory();
+  const auto step = static_cast<int32_t>(index);
+  const auto& last_uses = memory.last_uses;
+  for (; last_uses_ < last_uses.size() && last_uses[last_uses_].first < step; ++last_uses_) {
+    if (frame_.keeps_values()) continue;
+    const Slot feed = last_uses[last_uses_].second;
+    frame_.DropFeed(feed);
+    DropGiven(feed);
+  }
+  const auto& first_uses = memory.first_uses;
+  for (; first_uses_ < first_uses.size() && first_uses[first_uses_].first <= step; ++first_uses_) {
+    const Slot slot = first_uses[first_uses_].second;
+    if (frame_.value(slot).has_value()) continue;  // in the caller's memory
+    const MemoryPlan::Binding& binding = memory.bindings[static_cast<size_t>(slot)];
+    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(binding.type, binding.shape,
+                                                           plan_.LocationOf(slot).allocator));
+    frame_.value(slot) = std::move(tensor);
+    frame_.BindMovingWith(slot);
+  }
+  return OkStatus();
+}
+
+void StepRunner::DropGiven(Slot slot) {
+  if (given_.empty()) return;
+  const auto found = std::find(region_.feeds.begin(), region_.feeds.end(), slot);
+  if (found == region_.feeds.end()) return;
+  frame_.value(slot) = Value();
+  Value& given = given_[static_cast<size_t>(found - region_.feeds.begin())];
+  if (given.is_tensor() && given.tensor().owner().use_count() == 1) given = Value();
 }
 
 Status StepRunner::TraceGiven(uint32_t index) {
@@ -372,6 +406,10 @@ Status StepRunner::RunRecorded(RunRecord& record) {
     }));
     RecordStep(step, record);
     if (frame_.keeps_values()) continue;
+    for (const Slot slot : plan_.InputsOf(step)) {
+      if (slot == kNoSlot || region_.IsFetched(slot)) continue;
+      if (plan_.last_use[static_cast<size_t>(slot)] == static_cast<int32_t>(index)) DropGiven(slot);
+    }
     for (const Slot slot : plan_.ReleasesOf(step)) {
       if (!region_.IsFetched(slot)) frame_.value(slot) = Value();
     }

@@ -16,11 +16,14 @@ namespace tenon {
 class StepRunner {
  public:
   // `scope.streams` must be set.
-  StepRunner(const Plan& plan, const Region& region, const RunScope& scope, Frame& frame)
+  // given  as in RunArguments
+  StepRunner(const Plan& plan, const Region& region, const RunScope& scope, Frame& frame,
+             std::span<Value> given)
       : plan_(plan),
         region_(region),
         scope_(scope),
         frame_(frame),
+        given_(given),
         is_watched_(scope.profiler != nullptr || scope.meter != nullptr || scope.nvtx != nullptr) {}
 
   // Runs with the memory plan that the frame is bound to.
@@ -49,6 +52,12 @@ class StepRunner {
   Result<Stream*> WaitForInputs(const Step& step);
   Status AllocateOutputs(const Step& step, bool* is_done);
   void RecordStep(const Step& step, RunRecord& record);
+  // Between steps of a planned run: drops the feeds that were last read before step `index`, and
+  // gives memory to the outputs that are first written in it.
+  Status MoveTo(uint32_t index);
+  // Drops a feed that the caller gave away and that no later step reads. The caller's stays if
+  // another value of the frame uses its memory.
+  void DropGiven(Slot slot);
   // Reports the region's given steps before step `index` to the profiler and the dump.
   Status TraceGiven(uint32_t index);
 
@@ -56,11 +65,14 @@ class StepRunner {
   const Region& region_;
   const RunScope& scope_;
   Frame& frame_;
+  const std::span<Value> given_;
   const bool is_watched_;
   // Whether the error of the last kernel stays as it is: a node of its subgraph failed, or its
   // inputs did not lie side by side.
   bool is_complete_error_ = false;
   size_t traced_given_ = 0;  // index in Region::given
+  size_t first_uses_ = 0;    // indices in the memory plan's lists
+  size_t last_uses_ = 0;
 };
 
 }  // namespace tenon

@@ -22,6 +22,9 @@ struct ArenaConfig {
   size_t initial_growth_chunk = size_t{2} << 20;
   // Regions do not grow beyond this, except for a request that is larger.
   size_t max_extend = size_t{1} << 30;
+  // Whether regions without used chunks are given back before the arena grows. Of requests that
+  // repeat, the largest ones then decide what it holds. Not a setting of OrtArenaCfg.
+  bool shrinks_first = false;
 };
 
 // From entries "arena.max_mem", "arena.extend_strategy", "arena.initial_chunk_size_bytes",

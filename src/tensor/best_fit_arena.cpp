@@ -63,6 +63,7 @@ int32_t BestFitArena::FindFree(size_t bytes, const StreamOrder* stream) {
 
 // Takes a region with room for `bytes` from the device and puts it into its bin.
 Status BestFitArena::Extend(size_t bytes) {
+  if (config_.shrinks_first) ShrinkLocked();
   const size_t left = config_.max_bytes - stats_.total_allocated;
   if (bytes > left) {
     return Fail("the arena has no room for {} bytes: {} of {} are left", bytes, left,
@@ -232,6 +233,11 @@ void BestFitArena::ReleaseStream(const StreamOrder& stream) {
 
 Status BestFitArena::Shrink() {
   const MutexLock lock(mutex_);
+  ShrinkLocked();
+  return OkStatus();
+}
+
+void BestFitArena::ShrinkLocked() {
   const bool grows = config_.extend == ArenaConfig::Extend::kNextPowerOfTwo;
   const size_t before = regions_.size();
   size_t kept = grows ? std::min<size_t>(1, before) : 0;
@@ -256,7 +262,6 @@ Status BestFitArena::Shrink() {
   regions_.resize(kept);
   if (kept < before) ++stats_.shrinkages;
   next_region_ = config_.initial_growth_chunk;
-  return OkStatus();
 }
 
 ArenaStats BestFitArena::arena_stats() const {

@@ -89,6 +89,7 @@ class BestFitArena final : public StreamAllocator {
   bool MayGive(const Chunk& chunk, const StreamOrder* stream) const;
   int32_t FindFree(size_t bytes, const StreamOrder* stream);
   Status Extend(size_t bytes);
+  void ShrinkLocked();
   void SplitIfWorthIt(int32_t chunk, size_t bytes);
   // Joins a free chunk, which is in no bin, with free neighbours of the same stream.
   int32_t Merge(int32_t chunk);

@@ -30,7 +30,7 @@ class PartialRunTest : public ::testing::Test {
     }
     memory_ = std::make_shared<CachingArena>(SharedCpuAllocator());
     PlanParts parts = {provider_pointers_, memories_, memory_, &transfers_};
-    parts.owns_memory = true;
+    parts.owns_memory = parts.may_shrink_memory = true;
     auto plan = BuildPlan(*model_.graph, parts);
     ASSERT_TRUE(plan) << plan.error().message();
     executor_ = std::make_unique<Executor>(std::move(*plan));

@@ -47,7 +47,14 @@ class SharedMemoryTest : public SessionTest {
     for (size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 20 * x[i]) << i;
   }
 
-  AllocatorStats Stats() const { return environment_.shared_memory()->Stats(); }
+  // Of the memory of values and of slabs.
+  AllocatorStats Stats() const {
+    AllocatorStats sum = environment_.shared_memory()->Stats();
+    const AllocatorStats work = environment_.shared_work_memory()->Stats();
+    sum.bytes_reserved += work.bytes_reserved;
+    sum.bytes_in_use += work.bytes_in_use;
+    return sum;
+  }
 };
 
 TEST_F(SharedMemoryTest, IsThatOfOneSessionWhereTheyRunInTurns) {
@@ -67,7 +74,7 @@ TEST_F(SharedMemoryTest, IsThatOfOneSessionWhereTheyRunInTurns) {
 TEST_F(SharedMemoryTest, MayMoveBetweenRuns) {
   const auto session = OpenSharing();
   ASSERT_TRUE(session);
-  Allocator& memory = *environment_.shared_memory();
+  Allocator& memory = *environment_.shared_work_memory();
   for (int run = 0; run < 3; ++run) RunOn(*session, kSize, 1);
   // What others hold lies where the slab was.
   std::vector<void*> blocks;

@@ -220,6 +220,23 @@ TEST_F(BestFitArenaTest, ShrinkGivesUnusedRegionsBack) {
   EXPECT_EQ(device_->live(), 0u);
 }
 
+TEST_F(BestFitArenaTest, MayShrinkBeforeItGrows) {
+  BestFitArena& arena = Make({.extend = ArenaConfig::Extend::kSameAsRequested,
+                              .max_dead_bytes = 0,
+                              .shrinks_first = true});
+  std::byte* const kept = Take(kMiB);
+  std::byte* const small = Take(2 * kMiB);
+  arena.Free(small);
+  std::byte* const large = Take(3 * kMiB);
+  EXPECT_EQ(device_->live(), 2u);  // the region of 2 MiB went back
+  EXPECT_EQ(arena.arena_stats().total_allocated, 4 * kMiB);
+  arena.Free(large);
+  EXPECT_EQ(Take(2 * kMiB), large);  // what fits does not shrink it
+  EXPECT_EQ(arena.arena_stats().total_allocated, 4 * kMiB);
+  arena.Free(large);
+  arena.Free(kept);
+}
+
 class FakeStream final : public StreamOrder {
  public:
   uint64_t sync_id() const override { return id; }

@@ -241,31 +241,34 @@ class TestGraphs:
 class TestTensors:
     """How tensors go in and out."""
 
-    def test_nothing_is_copied(self, monkeypatch):
+    @pytest.fixture
+    def addresses(self, monkeypatch):
+        """Where the inputs and the results of the sessions lie."""
         given, taken = [], []
-        run = tenon.InferenceSession.run_with_ort_values
+        to_dlpack, run = _region.to_dlpack, tenon._tenon.Session._run_taking
 
-        def recorded(self, names, feed, *rest):
-            values = run(self, names, feed, *rest)
-            given.extend(value.data_ptr() for value in feed.values())
+        def lent(tensor):
+            given.append(tensor.data_ptr())
+            return to_dlpack(tensor)
+
+        def recorded(*arguments):
+            values = run(*arguments)
             taken.extend(value.data_ptr() for value in values)
             return values
 
-        monkeypatch.setattr(tenon.InferenceSession, "run_with_ort_values", recorded)
+        monkeypatch.setattr(_region, "to_dlpack", lent)
+        monkeypatch.setattr(tenon._tenon.Session, "_run_taking", recorded)
+        return given, taken
+
+    def test_nothing_is_copied(self, addresses):
+        given, taken = addresses
         x, w = torch.randn(6, 4), torch.randn(4, 5)
         y = compiled(lambda x, w: (x @ w.relu()).tanh())(x.t().contiguous().t(), w)
         assert w.data_ptr() in given
         assert taken == [y.data_ptr()]
 
-    def test_a_transposed_tensor_is_not_copied(self, monkeypatch):
-        given = []
-        run = tenon.InferenceSession.run_with_ort_values
-
-        def recorded(self, names, feed, *rest):
-            given.extend(value.data_ptr() for value in feed.values())
-            return run(self, names, feed, *rest)
-
-        monkeypatch.setattr(tenon.InferenceSession, "run_with_ort_values", recorded)
+    def test_a_transposed_tensor_is_not_copied(self, addresses):
+        given, _ = addresses
         x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
         torch.testing.assert_close(compiled(torch.tanh)(x), torch.tanh(x))
         assert given == [x.data_ptr()]

@@ -10,14 +10,11 @@ from typing import Any
 import torch
 from torch._dynamo.backends.registry import register_backend
 from torch._dynamo.utils import counters
-from torch._functorch.aot_autograd import (
-    aot_module_simplified,
-    make_boxed_func,  # type: ignore[attr-defined]
-)
+from torch._functorch.aot_autograd import aot_module_simplified
 
 from ._decompositions import decompositions
 from ._joint import partition_joint
-from ._partition import partition
+from ._partition import boxed, partition
 from ._recurrent import keep_layers_whole
 from ._region import Settings
 
@@ -83,8 +80,7 @@ def backend(
     settings = Settings.from_options(options or {})
 
     def compiler(graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
-        boxed: Callable[..., Any] = make_boxed_func(partition(graph, settings).forward)
-        return boxed
+        return boxed(partition(graph, settings))
 
     compiled: Callable[..., Any] = compile_with(compiler, compiler)(module, inputs)
     return compiled

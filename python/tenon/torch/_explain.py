@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 import torch._functorch.config
-from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 
 from ._backend import compile_with
 from ._lowering import why_not
-from ._partition import partition, regions_of
+from ._partition import boxed, partition, regions_of
 from ._region import Settings
 
 
@@ -61,9 +60,7 @@ def explain(model: Callable[..., Any], *inputs: Any, **keywords: Any) -> Explana
     explanation = Explanation()
 
     def compiler(module: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
-        fused = explanation.partition(module, Settings())
-        boxed: Callable[..., Any] = make_boxed_func(fused.forward)
-        return boxed
+        return boxed(explanation.partition(module, Settings()))
 
     def forward_compiler(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
         explanation.graphs += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -48,8 +48,33 @@ def partition(module: torch.fx.GraphModule, settings: Settings) -> torch.fx.Grap
     for node in fused.graph.nodes:
         if node.op == "call_module":
             submodule: Any = fused.get_submodule(node.target)
-            setattr(fused, node.target, Region(submodule, settings))
+            given = [i for i, read in enumerate(node.args) if _is_only_for(read, node)]
+            setattr(fused, node.target, Region(submodule, settings, given))
     return fused
+
+
+def boxed(module: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
+    """A function for a module that `partition` returned, which empties its list of inputs.
+
+    A region lets go of the inputs that nothing else reads while it runs.
+    """
+    placeholders = module.graph.find_nodes(op="placeholder")
+    is_given = [any(_is_only_for(node, user) for user in node.users) for node in placeholders]
+
+    def run(inputs: list[Any]) -> Any:
+        held = [[each] if is_one else each for each, is_one in zip(inputs, is_given, strict=True)]
+        inputs.clear()
+        return module.forward(*held)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+def _is_only_for(node: Any, region: torch.fx.Node) -> bool:
+    """Whether an input of the graph is for this region alone."""
+    is_input = isinstance(node, torch.fx.Node) and node.op == "placeholder"
+    is_alone = is_input and list(node.users) == [region] and region.args.count(node) == 1
+    return is_alone and region.op == "call_module"
 
 
 def regions_of(module: torch.fx.GraphModule) -> list[Region]:

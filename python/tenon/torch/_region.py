@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from ._graph import GraphBuilder, wide
 from ._joint import STASHED
 from ._lowering import is_empty, lower, why_not
 from ._openmp import end_idle_threads
+from ._order import with_results_early
 
 # The settings that are options of torch.compile.
 _OPTIONS = ("intra_op_num_threads",)
@@ -63,9 +64,13 @@ class Region(torch.nn.Module):
     that the rules exclude, such as a size of 0.
     """
 
-    def __init__(self, module: torch.fx.GraphModule, settings: Settings) -> None:
+    def __init__(
+        self, module: torch.fx.GraphModule, settings: Settings, given: Iterable[int] = ()
+    ) -> None:
+        """Of the inputs, those with the numbers `given` come each in a list, and are taken out."""
         super().__init__()
         nodes = module.graph.nodes
+        self._given = frozenset(given)
         self._operators = [
             str(node.target) for node in nodes if isinstance(node.target, torch._ops.OpOverload)
         ]
@@ -79,8 +84,9 @@ class Region(torch.nn.Module):
 
     def forward(self, *inputs: Any) -> Any:
         """Runs the session for the sizes of the inputs."""
-        computation = self._for_sizes(inputs) if self._varies else self._fixed
-        return computation.run(inputs) if computation else self._module[0](*inputs)
+        tensors = [each.pop() if i in self._given else each for i, each in enumerate(inputs)]
+        computation = self._for_sizes(tensors) if self._varies else self._fixed
+        return computation.run(tensors) if computation else self._module[0](*tensors)
 
     def operators(self) -> list[str]:
         """The operators of PyTorch in the region."""
@@ -130,7 +136,7 @@ class _Computation:
                 places.setdefault(node, []).append(i)
         outputs: dict[int, tuple[str, _Layout]] = {}
         count = 0
-        for node in graph.nodes:
+        for node in with_results_early(graph):
             if node.op == "placeholder":
                 self._add_input(builder, node, count)
                 count += 1
@@ -146,23 +152,23 @@ class _Computation:
             settings.save_model(model)
         session_options = settings.session_options()
         self._has_threads = session_options.intra_op_num_threads > 1
-        self._first: tenon.RunOptions | None = _frees_memory()
+        self._run_options = _run_options(is_first=True)
         self._session = tenon.InferenceSession(
             model, session_options, providers=["CPUExecutionProvider"]
         )
+        self._input_names = [name for _, name, _ in self._inputs]
 
-    def run(self, inputs: Sequence[Any]) -> Any:
-        """Runs the session."""
-        feed = {}
-        for index, name, order in self._inputs:
-            tensor = inputs[index].detach()
-            dense = (tensor.permute(order) if order else tensor).contiguous()
-            feed[name] = tenon.OrtValue.from_dlpack(to_dlpack(dense))
+    def run(self, inputs: list[Any]) -> Any:
+        """Runs the session. Empties the list, and lets go of each tensor after its last reader."""
+        capsules = [_capsule(inputs[index], order) for index, _, order in self._inputs]
+        inputs.clear()
         if self._has_threads:
             end_idle_threads()
         try:
-            values = self._session.run_with_ort_values(self._output_names, feed, self._first)
-            self._first = None
+            values = self._session._sess._run_taking(
+                self._input_names, capsules, self._output_names, self._run_options
+            )
+            self._run_options = _RUN_OPTIONS
         except InvalidArgument as error:
             # What PyTorch's operators raise, or the base of it.
             raise RuntimeError(str(error)) from error
@@ -195,11 +201,22 @@ class _Computation:
         return builder.add_output(name, shape, value.dtype), layout
 
 
-def _frees_memory() -> tenon.RunOptions:
-    """For the first run, which no memory plan serves: later ones have no use for its blocks."""
+def _capsule(tensor: torch.Tensor, order: tuple[int, ...]) -> Any:
+    """The tensor with its axes in this order, for a session."""
+    tensor = tensor.detach()
+    return to_dlpack((tensor.permute(order) if order else tensor).contiguous())
+
+
+def _run_options(is_first: bool) -> tenon.RunOptions:
+    """The options of a run. The first has no memory plan, and later ones no use for its blocks."""
     options = tenon.RunOptions()
-    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    options.add_run_config_entry("tenon.takes_bound_inputs", "1")
+    if is_first:
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     return options
+
+
+_RUN_OPTIONS = _run_options(is_first=False)
 
 
 class _Layout:

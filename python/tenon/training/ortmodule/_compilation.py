@@ -13,10 +13,10 @@ from typing import Any
 import torch
 import torch._dynamo.config
 from torch._dynamo.exc import TorchDynamoException
-from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 
 from tenon.torch._backend import compile_with
 from tenon.torch._explain import Explanation
+from tenon.torch._partition import boxed
 from tenon.torch._region import Settings
 
 from .options import DebugOptions, LogLevel
@@ -128,13 +128,11 @@ class _Backend:
 
     def _compile(self, graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
         explanation = Explanation(graphs=1)
-        boxed: Callable[..., Any] = make_boxed_func(
-            explanation.partition(graph, self._settings).forward
-        )
+        compiled: Callable[..., Any] = boxed(explanation.partition(graph, self._settings))
         is_left = explanation.left and not explanation.lowered
         level = LogLevel.WARNING if is_left else LogLevel.INFO
         self._messages.say(level, f"a graph is compiled:\n{explanation}")
-        return boxed
+        return compiled
 
     def _report(self, error: Exception) -> None:
         self._messages.warn(f"PyTorch runs a part that Tenon cannot compile: {error}")
