@@ -40,9 +40,10 @@ Result<NearestMode> NearestModeFromName(std::string_view name) {
 
 namespace {
 
-// Whether the scale is the ratio of the sizes, except for rounding.
+// Whether the scale is the ratio of the sizes, except for rounding: models store it as a float.
 bool IsScaleOfSizes(const ResizeAxis& axis) {
-  return axis.scale == static_cast<double>(axis.out) / static_cast<double>(axis.in);
+  const double ratio = static_cast<double>(axis.out) / static_cast<double>(axis.in);
+  return static_cast<float>(axis.scale) == static_cast<float>(ratio);
 }
 
 // x / scale. With the rounded ratio of the sizes, a position on or between two elements would move.
