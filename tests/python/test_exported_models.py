@@ -50,3 +50,25 @@ def test_a_scalar_has_no_other_axes(op_type: str, axes: list[int]) -> None:
     )
     with pytest.raises(Exception, match="rank 0"):
         tenon.InferenceSession(content)
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+@pytest.mark.parametrize(("size", "drops"), [(1, True), (2, False), ([1, 1, 1, 1], False)])
+def test_pieces_of_one_element_lose_the_axis(is_constant: bool, size: object, drops: bool) -> None:
+    """PyTorch's unbind, which is written with a size of 1 and keepdims=0."""
+    split = np.array(size)
+    inputs = [graphs.tensor("x", shape=[4, 3])]
+    if not is_constant:
+        inputs.append(graphs.tensor("split", TensorProto.INT64, list(split.shape)))
+    content = graphs.model(
+        [helper.make_node("SplitToSequence", ["x", "split"], ["y"], axis=0, keepdims=0)],
+        inputs,
+        [helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None)],
+        opset=13,
+        initializers=[numpy_helper.from_array(split, "split")] if is_constant else [],
+    )
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    feeds = {"x": x} if is_constant else {"x": x, "split": split}
+    [pieces] = tenon.InferenceSession(content).run(None, feeds)
+    expected = list(x) if drops else np.split(x, 4 if split.ndim else 4 // int(split))
+    assert [p.tolist() for p in pieces] == [e.tolist() for e in expected]
