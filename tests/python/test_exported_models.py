@@ -72,3 +72,36 @@ def test_pieces_of_one_element_lose_the_axis(is_constant: bool, size: object, dr
     [pieces] = tenon.InferenceSession(content).run(None, feeds)
     expected = list(x) if drops else np.split(x, 4 if split.ndim else 4 // int(split))
     assert [p.tolist() for p in pieces] == [e.tolist() for e in expected]
+
+
+@pytest.mark.parametrize("opset", [7, 9, 13])
+@pytest.mark.parametrize("reads_statistics", [True, False])
+@pytest.mark.parametrize("after_conv", [True, False])
+def test_outputs_for_statistics_mean_training(
+    opset: int, reads_statistics: bool, after_conv: bool
+) -> None:
+    """Before version 14 of BatchNormalization, also if nothing reads them."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((5, 3, 4, 4), dtype=np.float32)
+    values = {name: rng.random(3, dtype=np.float32) for name in ("scale", "b", "mean", "var")}
+    values["w"] = np.eye(3, dtype=np.float32).reshape(3, 3, 1, 1) * 2
+    outputs = ["y", "new_mean", "new_var", "saved_mean", "saved_var"]
+    names = list(values)[:4]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"])] if after_conv else []
+    first = "c" if after_conv else "x"
+    nodes.append(helper.make_node("BatchNormalization", [first, *names], outputs, momentum=0.8))
+    content = graphs.model(
+        nodes,
+        [graphs.tensor("x", shape=list(x.shape))],
+        [graphs.tensor(name) for name in outputs[: 2 if reads_statistics else 1]],
+        opset=opset,
+        initializers=[numpy_helper.from_array(value, name) for name, value in values.items()],
+    )
+    y, *statistics = tenon.InferenceSession(content).run(None, {"x": x})
+    z = x * (2 if after_conv else 1)
+    mean, var = z.mean((0, 2, 3), keepdims=True), z.var((0, 2, 3), keepdims=True)
+    scale, b = (values[name].reshape(1, 3, 1, 1) for name in ("scale", "b"))
+    np.testing.assert_allclose(y, (z - mean) / np.sqrt(var + 1e-5) * scale + b, atol=2e-6)
+    if reads_statistics:
+        expected = 0.8 * values["mean"] + 0.2 * mean.ravel()
+        np.testing.assert_allclose(statistics[0], expected, rtol=1e-5, atol=1e-6)
