@@ -99,6 +99,13 @@ class ExecutionProvider {
   // fails the session.
   virtual Status Compile(const Graph& graph, std::vector<FusedNode> nodes);
 
+  // Whether AdaptUnclaimed would make the node one that this provider claims. Otherwise its
+  // operator's function body takes its place, if there is one.
+  virtual bool CanAdapt(const Graph& graph, const Node& node) const {
+    (void)graph, (void)node;
+    return false;
+  }
+
   // Rewrites nodes that no provider claimed into nodes that this provider will claim, if it can.
   // Called after all providers were asked; all are asked again if it returns true.
   virtual Result<bool> AdaptUnclaimed(Graph& graph) {

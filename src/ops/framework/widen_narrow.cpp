@@ -288,6 +288,15 @@ bool IsBetterWide(const Graph& graph, const Node& node) {
          IsNarrow(graph.value(node.outputs[0]).type);
 }
 
+bool CanWiden(const Graph& graph, const Node& node) {
+  const DataType type = TypeOfRow(graph, node);
+  const DataType wide = WideTypeOf(type);
+  const auto row_for = [&](DataType t) {
+    return FindOpRow(node.domain, node.op_type, node.opset, t);
+  };
+  return wide != type && row_for(type) == nullptr && row_for(wide) != nullptr;
+}
+
 size_t WidenNarrow(Graph& graph) {
   NarrowWidening widening(graph);
   const Result<std::vector<NodeId>> order = widening.Order();

@@ -12,6 +12,10 @@ namespace tenon {
 // nodes changed.
 size_t WidenNarrow(Graph& graph);
 
+// Whether there is a kernel for the node on the wider elements, but none on its own. It rounds
+// once, where the operator's function body rounds each constant and result.
+bool CanWiden(const Graph& graph, const Node& node);
+
 // An attribute that WidenNarrow gives to matrix products and convolutions of bfloat16 numbers if
 // the processor multiplies such numbers: 1. A kernel may round their operands, as the model did.
 constexpr std::string_view kFromBfloat16 = "from_bfloat16";
