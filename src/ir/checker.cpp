@@ -138,9 +138,9 @@ Status Checker::CheckNode(const Node& node) const {
   const auto function = functions_.find({node.domain, node.op_type, node.overload});
   if (function != functions_.end()) return CheckCall(node, *function->second);
   if (node.schema != nullptr) return CheckAgainstSchema(node, *node.schema);
-  if (node.domain == kOwnDomain) return Fail("{}", WhyUnknown(node));
   const bool may_be_unknown = NewestOpset(node.domain) == 0 || options_.allow_unknown_operators;
-  return may_be_unknown ? OkStatus() : InvalidGraph("{}", WhyUnknown(node));
+  if (may_be_unknown && node.domain != kOwnDomain) return OkStatus();
+  return Status(CodeOfUnknown(node), WhyUnknown(node));
 }
 
 Status Checker::CheckGraph(const Graph& graph) const {

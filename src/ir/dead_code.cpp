@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/batch_normalization.h"
 #include "ir/passes.h"
 #include "ir/schema.h"
 
@@ -56,7 +57,14 @@ class DeadCode {
     }
   }
 
+  // Whether the node does something else with fewer outputs.
+  static bool OutputsMatter(const Node& node) {
+    return node.op_type == "BatchNormalization" && node.domain.empty() &&
+           node.opset < kFirstWithTrainingMode && UsesBatchStatistics(node);
+  }
+
   void DropOptionalOutputs(NodeId id) {
+    if (OutputsMatter(graph_.node(id))) return;
     for (size_t i = 0; i < graph_.node(id).outputs.size(); ++i) {
       const Node& node = graph_.node(id);
       if (node.has_output(i) && IsOptionalOutput(node, i) && graph_.IsUnused(node.outputs[i])) {

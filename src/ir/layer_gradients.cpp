@@ -1,6 +1,7 @@
 // The gradients of normalizations, Dropout and losses.
 #include <array>
 
+#include "ir/batch_normalization.h"
 #include "ir/gradient_rules.h"
 
 namespace tenon {
@@ -119,13 +120,9 @@ Gradients BatchNormalizationOfGiven(Builder& b, const Inputs& in, int64_t rank) 
 }
 
 Result<Gradients> BatchNormalization(Builder& b, const Inputs& in) {
-  constexpr int32_t kFirstWithTrainingMode = 14;
   TENON_RETURN_IF_ERROR(CheckOnlyFirst(in));
   TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
-  const bool is_training = in.node.opset >= kFirstWithTrainingMode
-                               ? in.node.GetInt("training_mode", 0) != 0
-                               : in.node.outputs.size() > 1;
-  if (!is_training) return BatchNormalizationOfGiven(b, in, rank);
+  if (!UsesBatchStatistics(in.node)) return BatchNormalizationOfGiven(b, in, rank);
   const std::vector<int64_t> axes = AxesAcrossChannels(rank);
   Gradients all;
   if (b.MayUseKernels(in.x(0))) {

@@ -31,4 +31,9 @@ std::string WhyUnknown(const Node& node) {
                 DidYouMean(node.op_type, OperatorNames(node.domain)));
 }
 
+StatusCode CodeOfUnknown(const Node& node) {
+  const bool is_of_onnx = node.domain.empty() || node.domain.starts_with("ai.onnx");
+  return is_of_onnx ? StatusCode::kInvalidGraph : StatusCode::kFail;
+}
+
 }  // namespace tenon

@@ -86,7 +86,10 @@ class CpuProvider final : public ExecutionProvider {
     return claims;
   }
 
-  bool Adapts(const Graph& graph, const Node& node) const override { return CanWiden(graph, node); }
+  bool CanAdapt(const Graph& graph, const Node& node) const override {
+    return CanWiden(graph, node);
+  }
+
   Result<bool> AdaptUnclaimed(Graph& graph) override {
     // Widening needs the types of all values, which lowering does not infer.
     return LowerChannelsLast(graph) + ExpandComposites(graph) > 0 || WidenNarrow(graph) > 0;

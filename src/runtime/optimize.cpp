@@ -23,13 +23,8 @@ namespace {
 // (ConstantOfShape, DequantizeLinear) need room for the weights.
 constexpr size_t kFoldingBytes = size_t{1} << 30;
 
-bool IsAdapted(const Graph& graph, const Node& node, const SessionParts& parts) {
-  return std::any_of(parts.providers.begin(), parts.providers.end(),
-                     [&](const auto& provider) { return provider->Adapts(graph, node); });
-}
-
-// Replaces operators that no provider claimed by their function bodies, one level at a time, and
-// offers the new nodes to the providers.
+// Replaces operators that no provider claimed or can adapt by their function bodies, one level at a
+// time, and offers the new nodes to the providers.
 Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
   constexpr int kDeepestBodies = 16;
   for (int level = 0; level < kDeepestBodies; ++level) {
@@ -38,7 +33,9 @@ Status ExpandUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& par
     const auto stays = [&](const Graph& owner, const Node& node) {
       const size_t before = nodes_before.try_emplace(&owner, owner.node_capacity()).first->second;
       const bool is_kept =
-          node.provider >= 0 || Index(node.id) >= before || IsAdapted(owner, node, parts);
+          node.provider >= 0 || Index(node.id) >= before ||
+          std::any_of(parts.providers.begin(), parts.providers.end(),
+                      [&](const auto& provider) { return provider->CanAdapt(owner, node); });
       is_changed |= !is_kept;
       return is_kept;
     };

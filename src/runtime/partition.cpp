@@ -51,11 +51,9 @@ std::vector<NodeLabel> LabelsOf(const Graph& graph) {
   return labels;
 }
 
-// onnxruntime's codes: an operator that ONNX lacks, one that an application should have registered,
-// and a kernel that is missing.
+// onnxruntime's code for a missing kernel, or for an unknown operator.
 StatusCode CodeOfUnassigned(const Node& node) {
-  if (node.schema != nullptr) return StatusCode::kNotImplemented;
-  return NewestOpset(node.domain) == 0 ? StatusCode::kFail : StatusCode::kInvalidGraph;
+  return node.schema == nullptr ? CodeOfUnknown(node) : StatusCode::kNotImplemented;
 }
 
 std::string WhyUnassigned(const Node& node) {

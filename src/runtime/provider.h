@@ -99,9 +99,9 @@ class ExecutionProvider {
   // fails the session.
   virtual Status Compile(const Graph& graph, std::vector<FusedNode> nodes);
 
-  // Whether AdaptUnclaimed makes this node, which no provider claimed, one that this provider will
-  // claim; otherwise the function body of its operator takes its place, if there is one.
-  virtual bool Adapts(const Graph& graph, const Node& node) const {
+  // Whether AdaptUnclaimed would make the node one that this provider claims. Otherwise its
+  // operator's function body takes its place, if there is one.
+  virtual bool CanAdapt(const Graph& graph, const Node& node) const {
     (void)graph, (void)node;
     return false;
   }

@@ -388,6 +388,7 @@ Status StepRunner::RunRecorded(RunRecord& record) {
   const auto at = [&](Slot slot) -> SlotRecord& { return record.slots[static_cast<size_t>(slot)]; };
   for (const auto& [slot, constant] : plan_.constants) {
     at(slot).shape_is_fixed = at(slot).data_is_fixed = true;
+    RecordShape(constant, at(slot));
   }
   for (const std::vector<Slot>* there : {&region_.feeds, &region_.live_in}) {
     for (const Slot slot : *there) {

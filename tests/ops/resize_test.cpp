@@ -120,7 +120,12 @@ void ExpectResized(const Case& c, const Shape& in, const std::vector<float>& sca
   for (size_t i = 0; i < in.rank(); ++i) {
     out[i] = static_cast<int64_t>(std::floor(static_cast<float>(in[i]) * scales[i]));
   }
-  const std::vector<double> exact(scales.begin(), scales.end());
+  // A scale stands for the ratio of the sizes if it is the float next to that.
+  std::vector<double> exact(scales.begin(), scales.end());
+  for (size_t i = 0; i < in.rank(); ++i) {
+    const double ratio = static_cast<double>(out[i]) / static_cast<double>(in[i]);
+    if (static_cast<float>(ratio) == scales[i]) exact[i] = ratio;
+  }
   SCOPED_TRACE(c.mode + " " + c.coordinates + " " + c.nearest);
   ExpectElements(y, out, 2e-5,
                  [&](int64_t i) { return Element(c, x, CoordinatesOf(i, out), out, exact); });

@@ -8,9 +8,12 @@ Dimensions = list[int | str | None] | None
 
 
 def model(nodes: list[onnx.NodeProto], inputs: list, outputs: list, **fields: object) -> bytes:
-    """A model of opset 19."""
+    """A model of opset 19, or of the field `opset`."""
     graph = helper.make_graph(nodes, "graph", inputs, outputs, fields.pop("initializers", None))
-    opsets = [helper.make_opsetid("", 19), helper.make_opsetid("ai.onnx.ml", 3)]
+    opsets = [
+        helper.make_opsetid("", fields.pop("opset", 19)),
+        helper.make_opsetid("ai.onnx.ml", 3),
+    ]
     return helper.make_model(
         graph, opset_imports=opsets, ir_version=9, **fields
     ).SerializeToString()

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import tenon
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 ROWS = 16  # floats, one aligned line of memory
 
@@ -155,6 +155,24 @@ def test_results_are_those_of_copies(case, x):
         feed = x * np.float32(run + 1) / 4
         for got, want in zip(s.run(None, {"x": feed}), expected(feed), strict=True):
             np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-6, err_msg=f"run {run}")
+
+
+@pytest.mark.parametrize("parts", ["ka", "kab", "akb", "abk", "kka", "kakb"])
+@pytest.mark.parametrize("x", [X, ODD], ids=["aligned", "odd"])
+def test_constants_have_room_among_the_parts(parts, x):
+    k = np.arange(x.size, dtype=np.float32).reshape(x.shape) + 1
+    nodes = [
+        *CONSTANTS,
+        helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(k)),
+        *steps(("a", "x"), ("b", "x")),
+        concat(list(parts), "y", 0),
+    ]
+    s = session(nodes, [("x", x.shape)], ["y"])
+    for run in range(3):
+        feed = x * np.float32(run + 1)
+        (got,) = s.run(None, {"x": feed})
+        values = {"k": k, "a": cum(feed), "b": back(feed)}
+        np.testing.assert_allclose(got, cat(*(values[part] for part in parts)), rtol=2e-6)
 
 
 def bytes_in_use(tmp_path, axis, shape):

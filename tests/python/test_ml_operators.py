@@ -18,14 +18,16 @@ KERNELS = ["LINEAR", "POLY", "RBF", "SIGMOID"]
 ROWS, COLUMNS = 23, 5
 
 
-def content(op: str, outputs: list[Any], element_type: int, **attributes: Any) -> bytes:
+def content(
+    op: str, outputs: list[Any], element_type: int, opset: int = 5, **attributes: Any
+) -> bytes:
     graph = helper.make_graph(
         [helper.make_node(op, ["x"], [o.name for o in outputs], domain=ML, **attributes)],
         "graph",
         [helper.make_tensor_value_info("x", element_type, [None, COLUMNS])],
         outputs,
     )
-    opsets = [helper.make_opsetid("", 19), helper.make_opsetid(ML, 5)]
+    opsets = [helper.make_opsetid("", 19), helper.make_opsetid(ML, opset)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
 
 
@@ -122,6 +124,39 @@ def test_svm_classifiers_match(
             text=text,
         )
         expect_same(model, features(3))
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_sums_over_support_vectors_hold_large_coefficients(classify: bool) -> None:
+    """Ten thousand times what they add up to, as those of a machine with few errors."""
+    rng = np.random.default_rng(8)
+    supports = 400
+    x = features(9)
+    vectors = rng.normal(size=(supports, COLUMNS)).astype(np.float32)
+    kernels = np.exp(-0.01 * ((x[:, None].astype(float) - vectors) ** 2).sum(-1))
+    # Of one sign, then of the other, so that a float sum would grow before it shrinks.
+    coefficients = (10000 + rng.normal(size=supports)).astype(np.float32)
+    coefficients[supports // 2 :] *= -1
+    shared: dict[str, Any] = {
+        "kernel_type": "RBF",
+        "kernel_params": [0.01, 0.0, 0.0],
+        "coefficients": coefficients.tolist(),
+        "support_vectors": vectors.ravel().tolist(),
+        "rho": [0.0],
+    }
+    score = graphs.tensor("score", shape=None)
+    if classify:
+        half = supports // 2
+        label = helper.make_tensor_value_info("label", TensorProto.INT64, None)
+        shared.update(vectors_per_class=[half, half], classlabels_ints=[0, 1])
+        model = content("SVMClassifier", [label, score], TensorProto.FLOAT, **shared)
+    else:
+        model = content("SVMRegressor", [score], TensorProto.FLOAT, n_supports=supports, **shared)
+    actual = tenon.InferenceSession(model).run(["score"], {"x": x})[0][:, -1]
+    expected = kernels @ coefficients.astype(float)
+    # Each kernel is a float: one unit in the last place of `supports` terms, in quadrature.
+    error = 10000 * np.finfo(np.float32).eps * np.sqrt(supports)
+    assert np.abs(np.abs(actual) - np.abs(expected)).max() < error
 
 
 @pytest.mark.parametrize("transform", ["LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
@@ -291,3 +326,39 @@ def test_tree_ensembles_match_a_plain_walk(dtype: Any, members: bool, aggregate:
         np.testing.assert_allclose(
             actual, walk(attributes, x, aggregate), rtol=tolerance, atol=tolerance
         )
+
+
+@pytest.mark.parametrize("base", [[0.5], [0.5, -1.0, 2.0]])
+@pytest.mark.parametrize("op", ["TreeEnsembleClassifier", "TreeEnsembleRegressor"])
+def test_one_base_value_is_that_of_all_scores(op: str, base: list[float]) -> None:
+    """As in ONNX's reference; onnxruntime ignores it."""
+    weights = np.array([[0.25, -1.0], [1.5, 0.75], [-2.0, 3.0]])  # of both leaves, per score
+    leaves = [(tree, node) for tree in range(3) for node in (1, 2)]
+    prefix, ids = ("class", "class_ids") if "Classifier" in op else ("target", "target_ids")
+    attributes: dict[str, Any] = {
+        "nodes_treeids": [tree for tree in range(3) for _ in range(3)],
+        "nodes_nodeids": [0, 1, 2] * 3,
+        "nodes_featureids": [0, 0, 0, 1, 0, 0, 2, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"] * 3,
+        "nodes_values": [0.0] * 9,
+        "nodes_truenodeids": [1, 0, 0] * 3,
+        "nodes_falsenodeids": [2, 0, 0] * 3,
+        f"{prefix}_treeids": [tree for tree, _ in leaves],
+        f"{prefix}_nodeids": [node for _, node in leaves],
+        ids: [tree for tree, _ in leaves],
+        f"{prefix}_weights": weights.ravel().tolist(),
+        "base_values": base,
+    }
+    outputs = [helper.make_tensor_value_info("score", TensorProto.FLOAT, None)]
+    if prefix == "class":
+        attributes["classlabels_int64s"] = [0, 1, 2]
+        outputs.insert(0, helper.make_tensor_value_info("label", TensorProto.INT64, None))
+    else:
+        attributes["n_targets"] = 3
+    x = features(10)
+    model = content(op, outputs, TensorProto.FLOAT, opset=3, **attributes)
+    results = tenon.InferenceSession(model).run(None, {"x": x})
+    expected = np.where(x[:, :3] <= 0, weights[:, 0], weights[:, 1]) + base
+    np.testing.assert_allclose(results[-1], expected, rtol=1e-6)
+    if prefix == "class":
+        assert results[0].tolist() == expected.argmax(1).tolist()

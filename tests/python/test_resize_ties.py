@@ -46,6 +46,33 @@ def test_sizes(coordinates: str, rounding: str) -> None:
             np.testing.assert_array_equal(y, expected, err_msg=f"{n} to {m} elements")
 
 
+@pytest.mark.parametrize("op_type", ["Resize", "Upsample"])
+def test_scales_that_are_ratios(op_type: str) -> None:
+    """A ratio is rounded to a float; the element is that of the ratio, as in PyTorch."""
+    for n in range(1, 14):
+        for m in range(n, 4 * n):
+            scale = np.array([m / n], np.float32)
+            if int(n * scale[0]) != m:
+                continue  # rounded down, it has an element less
+            x = np.arange(n, dtype=np.float32)
+            is_resize = op_type == "Resize"
+            attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+            inputs = [x, None, scale] if is_resize else [x, scale]
+            content = contrib.model(
+                op_type,
+                inputs,
+                {"y": np.float32},
+                domain="",
+                opset=19 if is_resize else 9,
+                constants=(len(inputs) - 1,),
+                mode="nearest",
+                **(attributes if is_resize else {}),
+            )
+            (y,) = contrib.run_tenon(content, inputs)
+            expected = [i * n // m for i in range(m)]
+            np.testing.assert_array_equal(y, expected, err_msg=f"{n} to {m} elements")
+
+
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint8])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners", "tf_crop_and_resize"])

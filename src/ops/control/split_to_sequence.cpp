@@ -1,5 +1,6 @@
 // SplitToSequence and ConcatFromSequence: a tensor cut into a sequence along an axis, and joined.
 #include <algorithm>
+#include <optional>
 
 #include "base/arithmetic.h"
 #include "ops/framework/element.h"
@@ -9,7 +10,9 @@
 namespace tenon {
 namespace {
 
-// SplitToSequence-11. Without sizes every slice is an element, without its axis if !keepdims.
+// SplitToSequence-11. Without sizes every slice is an element, without its axis if !keepdims. So it
+// is with one size of 1 for all, although ONNX ignores keepdims then: PyTorch writes that for
+// unbind, and ONNX Runtime reads it so.
 struct SplitAttrs {
   int64_t axis = 0;
   bool keepdims = true;
@@ -18,7 +21,15 @@ struct SplitAttrs {
   }
 };
 
-bool DropsAxis(const SplitAttrs& attrs, bool has_sizes) { return !has_sizes && !attrs.keepdims; }
+// An element without one of the axes, if the sizes are known.
+std::optional<bool> DropsAxis(const SplitAttrs& attrs, ShapeContext& context) {
+  if (attrs.keepdims || !context.HasInput(1)) return !attrs.keepdims;
+  const Result<SymbolicShape> sizes = context.Input(1);
+  if (!sizes) return std::nullopt;
+  if (sizes->rank() != 0) return false;
+  const Result<Shape> size = context.InputAsInts(1);
+  return size ? std::optional((*size)[0] == 1) : std::nullopt;
+}
 
 Status InferSplit(const SplitAttrs& attrs, ShapeContext& context) {
   const DataType type = context.ElementType(0);
@@ -29,11 +40,12 @@ Status InferSplit(const SplitAttrs& attrs, ShapeContext& context) {
   }
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, shape->rank()));
   Dims dims = shape->dims();
-  const bool has_sizes = context.HasInput(1);
-  if (DropsAxis(attrs, has_sizes)) {
+  const std::optional<bool> drops_axis = DropsAxis(attrs, context);
+  if (!drops_axis) return context.SetOutputType(0, ValueType::Sequence(ValueType::Tensor(type)));
+  if (*drops_axis) {
     dims.erase(dims.begin() + static_cast<ptrdiff_t>(axis));
   } else {
-    dims[axis] = has_sizes ? Dim::Unknown() : Dim(1);
+    dims[axis] = context.HasInput(1) ? Dim::Unknown() : Dim(1);
   }
   SymbolicShape element(std::move(dims));
   return context.SetOutputType(0, ValueType::Sequence(ValueType::Tensor(type, std::move(element))));
@@ -63,6 +75,14 @@ Result<std::vector<int64_t>> PieceSizes(KernelContext& context, int64_t whole) {
                            given);
   }
   return std::vector<int64_t>(given.begin(), given.end());
+}
+
+// Whether each piece is to have one element of the axis.
+Result<bool> IsCutInOnes(KernelContext& context) {
+  if (!context.HasInput(1)) return true;
+  if (context.Input(1).rank() != 0) return false;
+  TENON_ASSIGN_OR_RETURN(const Shape size, IntegersOf(context.Input(1)));
+  return size[0] == 1;
 }
 
 // Copies between a piece and its tensor, in which it occupies [begin, begin + size) of the axis.
@@ -117,6 +137,8 @@ Status RunSplit(const SplitAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, input.rank()));
   TENON_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                          PieceSizes(context, input.shape()[axis]));
+  TENON_ASSIGN_OR_RETURN(const bool is_cut_in_ones, IsCutInOnes(context));
+  const bool drops_axis = !attrs.keepdims && is_cut_in_ones;
   const AxisCopy copy = AxisCopy::Of(input, axis);
   auto sequence = std::make_shared<Sequence>();
   sequence->element_type = input.type();
@@ -125,7 +147,7 @@ Status RunSplit(const SplitAttrs& attrs, KernelContext& context) {
   for (const int64_t size : sizes) {
     Shape shape = input.shape();
     shape[axis] = size;
-    if (DropsAxis(attrs, context.HasInput(1))) shape = WithoutAxis(shape, axis);
+    if (drops_axis) shape = WithoutAxis(shape, axis);
     TENON_ASSIGN_OR_RETURN(Tensor piece, context.AllocateTensor(input.type(), shape));
     TENON_RETURN_IF_ERROR(copy.FromWhole(input, begin, size, piece, context.threads()));
     sequence->elements.emplace_back(std::move(piece));

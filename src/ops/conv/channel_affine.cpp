@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "ir/batch_normalization.h"
+
 namespace tenon {
 
 bool IsFloatVector(const Tensor* tensor, int64_t size) {
@@ -12,7 +14,7 @@ bool IsFloatVector(const Tensor* tensor, int64_t size) {
 std::optional<ChannelAffine> AffineOfNormalization(const Graph& graph, const Node& node,
                                                    int64_t channels) {
   const bool is_inference =
-      node.opset >= 7 && node.GetInt("training_mode", 0) == 0 && node.GetInt("spatial", 1) == 1;
+      node.opset >= 7 && !UsesBatchStatistics(node) && node.GetInt("spatial", 1) == 1;
   if (!is_inference || node.inputs.size() != 5) return std::nullopt;
   const float* parameters[4];
   for (size_t i = 0; i < 4; ++i) {

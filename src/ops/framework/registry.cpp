@@ -64,15 +64,6 @@ class RowTable {
   std::vector<Entry*> places_;  // a power of two
 };
 
-// The element type that decides which row an operator has.
-DataType PrimaryType(const Graph& graph, const Node& node, size_t typed_input) {
-  if (node.has_input(typed_input)) {
-    return graph.value(node.inputs[typed_input]).type.element_type;
-  }
-  if (node.has_output(0)) return graph.value(node.outputs[0]).type.element_type;
-  return DataType::kUndefined;
-}
-
 class RowShapeFunctions final : public ShapeFunctionTable {
  public:
   ShapeFunction Find(const Node& node) const override {
@@ -111,10 +102,18 @@ const OpRow* FindOpRow(std::string_view domain, std::string_view op_type, int32_
   return best;
 }
 
+DataType TypeOfRow(const Graph& graph, const Node& node) {
+  const OpRow* any = FindOpRow(node.domain, node.op_type, node.opset, DataType::kUndefined);
+  if (any == nullptr) return DataType::kUndefined;
+  const size_t input = any->options.typed_input;
+  if (node.has_input(input)) return graph.value(node.inputs[input]).type.element_type;
+  return node.has_output(0) ? graph.value(node.outputs[0]).type.element_type : DataType::kUndefined;
+}
+
 const OpRow* FindOpRow(const Graph& graph, const Node& node) {
   const OpRow* any = FindOpRow(node.domain, node.op_type, node.opset, DataType::kUndefined);
   if (any == nullptr) return nullptr;
-  const DataType type = PrimaryType(graph, node, any->options.typed_input);
+  const DataType type = TypeOfRow(graph, node);
   const OpRow* const row =
       FindOpRow(node.domain, node.op_type, node.opset,
                 type == DataType::kUndefined ? DataType::kFloat : type);  // in nearly all cases

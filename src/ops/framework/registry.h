@@ -15,6 +15,10 @@ std::span<const std::span<const OpRow>> OpFamilies();
 const OpRow* FindOpRow(std::string_view domain, std::string_view op_type, int32_t opset,
                        DataType type);
 
+// The element type that decides which of its operator's rows a node of `graph` has; kUndefined if
+// it is unknown or the operator has no row.
+DataType TypeOfRow(const Graph& graph, const Node& node);
+
 // The row for a node of `graph`, whose types have been inferred.
 const OpRow* FindOpRow(const Graph& graph, const Node& node);
 

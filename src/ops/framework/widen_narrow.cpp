@@ -334,7 +334,9 @@ bool IsBetterWide(const Graph& graph, const Node& node) {
 }
 
 bool CanWiden(const Graph& graph, const Node& node) {
-  return TouchesHalf(graph, node) && HasWideKernel(node);
+  const DataType type = TypeOfRow(graph, node);
+  const DataType wide = WideTypeOf(type);
+  return wide != type && FindOpRow(node.domain, node.op_type, node.opset, wide) != nullptr;
 }
 
 std::unordered_set<NodeId> NodesBetterWide(const Graph& graph) {

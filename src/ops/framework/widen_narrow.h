@@ -14,6 +14,10 @@ namespace tenon {
 // nodes changed.
 size_t WidenNarrow(Graph& graph);
 
+// Whether there is a kernel for a node without a provider on the wider elements. It rounds once,
+// where the operator's function body rounds each constant and result.
+bool CanWiden(const Graph& graph, const Node& node);
+
 // An attribute that WidenNarrow gives to matrix products and convolutions of bfloat16 numbers if
 // the processor multiplies such numbers: 1. A kernel may round their operands, as the model did.
 constexpr std::string_view kFromBfloat16 = "from_bfloat16";
@@ -28,8 +32,5 @@ bool IsBetterWide(const Graph& graph, const Node& node);
 // 16-bit floats or are better wide, and those that read no other 16-bit floats than results of such
 // nodes, and constants. So casts are saved, and nothing is rounded in between, as in onnxruntime.
 std::unordered_set<NodeId> NodesBetterWide(const Graph& graph);
-
-// Whether WidenNarrow makes the node, which reads or writes 16-bit floats, one that has a kernel.
-bool CanWiden(const Graph& graph, const Node& node);
 
 }  // namespace tenon

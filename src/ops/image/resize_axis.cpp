@@ -40,9 +40,10 @@ Result<NearestMode> NearestModeFromName(std::string_view name) {
 
 namespace {
 
-// Whether the scale is the ratio of the sizes, except for rounding.
+// Whether the scale is the ratio of the sizes, except for rounding: models store it as a float.
 bool IsScaleOfSizes(const ResizeAxis& axis) {
-  return axis.scale == static_cast<double>(axis.out) / static_cast<double>(axis.in);
+  const double ratio = static_cast<double>(axis.out) / static_cast<double>(axis.in);
+  return static_cast<float>(axis.scale) == static_cast<float>(ratio);
 }
 
 // x / scale. With the rounded ratio of the sizes, a position on or between two elements would move.
@@ -58,13 +59,13 @@ double SourcePosition(const ResizeAxis& axis, ResizeCoordinates coordinates, int
   const auto in = static_cast<double>(axis.in);
   // The exact length by the scale, of which `out` is the whole part. ONNX's backend tests use it as
   // length_resized.
-  const double resized = axis.scale * in;
+  const double resized = IsScaleOfSizes(axis) ? static_cast<double>(axis.out) : axis.scale * in;
   switch (coordinates) {
     case ResizeCoordinates::kHalfPixel:
       return OverScale(axis, x + 0.5) - 0.5;
     case ResizeCoordinates::kHalfPixelSymmetric: {
       // in / 2 * (1 - out / resized)
-      const double lacking = IsScaleOfSizes(axis) ? 0 : resized - static_cast<double>(axis.out);
+      const double lacking = resized - static_cast<double>(axis.out);
       return lacking / (2 * axis.scale) + OverScale(axis, x + 0.5) - 0.5;
     }
     case ResizeCoordinates::kPytorchHalfPixel:

@@ -25,7 +25,8 @@ Result<KernelForm> FormFromName(std::string_view name) {
                          name);
 }
 
-// The kernel function of two vectors in a support vector machine.
+// The kernel function of two vectors in a support vector machine. Sums over the support vectors are
+// doubles, because large coefficients cancel in them.
 struct SvmKernel {
   KernelForm form = KernelForm::kLinear;
   float gamma = 0, coef0 = 0, degree = 0;
@@ -154,19 +155,18 @@ class RegressorKernel final : public StatefulKernel<InferRegressor> {
     float* output = context.Output(0).data<float>();
     const size_t work = std::max<size_t>(1, supports_) * columns_;
     return ForEachRow(context, columns_, 0, work, [&](size_t row, const float* x, float*) {
-      float sum = attrs_.rho[0] + Sum(x);
-      if (attrs_.one_class) sum = sum > 0 ? 1.0f : -1.0f;
-      output[row] = sum;
+      const double sum = attrs_.rho[0] + Sum(x);
+      output[row] = attrs_.one_class ? (sum > 0 ? 1.0f : -1.0f) : static_cast<float>(sum);
       ApplyPostTransform(transform_, output + row, 1);
     });
   }
 
  private:
-  float Sum(const float* x) const {
+  double Sum(const float* x) const {
     if (supports_ == 0) return kernel_(x, attrs_.coefficients.data(), columns_);
-    float sum = 0;
+    double sum = 0;
     for (size_t i = 0; i < supports_; ++i) {
-      sum += attrs_.coefficients[i] *
+      sum += double{attrs_.coefficients[i]} *
              kernel_(x, attrs_.support_vectors.data() + i * columns_, columns_);
     }
     return sum;
@@ -362,7 +362,8 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
     size_t pair = 0;
     for (size_t i = 0; i < classes; ++i) {
       for (size_t j = i + 1; j < classes; ++j, ++pair) {
-        pair_scores[pair] = attrs_.rho[pair] + PartOf(i, j - 1, kernels) + PartOf(j, i, kernels);
+        pair_scores[pair] = static_cast<float>(attrs_.rho[pair] + PartOf(i, j - 1, kernels) +
+                                               PartOf(j, i, kernels));
         votes[pair_scores[pair] > 0 ? i : j] += 1;
       }
     }
@@ -371,10 +372,10 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
   }
 
   // The part of a sum from the support vectors of one class, with row `row` of the coefficients.
-  float PartOf(size_t of_class, size_t row, const float* kernels) const {
-    float sum = 0;
+  double PartOf(size_t of_class, size_t row, const float* kernels) const {
+    double sum = 0;
     for (size_t i = starts_[of_class]; i < starts_[of_class + 1]; ++i) {
-      sum += attrs_.coefficients[row * supports_ + i] * kernels[i];
+      sum += double{attrs_.coefficients[row * supports_ + i]} * kernels[i];
     }
     return sum;
   }

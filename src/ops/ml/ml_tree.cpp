@@ -112,6 +112,18 @@ Result<AnyModel> MakeAnyModel(const NodeAttrs& attrs, const WeightLists& weights
   return MakeModel<float>(attrs, weights, score_count, aggregate);
 }
 
+// One base value is that of all scores, as in ONNX's reference.
+Status FitBaseValues(size_t scores, AnyModel& model) {
+  return std::visit(
+      [&](auto& m) -> Status {
+        auto& base = m.base_values;
+        if (base.size() == 1) base = std::decay_t<decltype(base)>(scores, base[0]);
+        if (base.empty() || base.size() == scores) return OkStatus();
+        return InvalidArgument("expected one base value or {}, got {}", scores, base.size());
+      },
+      model);
+}
+
 // Scores every row and calls finish(row, scores of T) for each, from several threads.
 template <class T, class Finish>
 Status ScoreRows(const Model<T>& model, KernelContext& context, const Finish& finish) {
@@ -187,11 +199,7 @@ class RegressorKernel final : public StatefulKernel<InferRegressor> {
                                  lists.target_weights, lists.target_weights_as_tensor};
     TENON_ASSIGN_OR_RETURN(model_,
                            MakeAnyModel(lists, weights, targets, aggregate, info.ElementType(0)));
-    const size_t base = std::visit([](const auto& m) { return m.base_values.size(); }, model_);
-    if (base != 0 && base != targets) {
-      return InvalidArgument("expected a base value for each of {} targets, got {}", targets, base);
-    }
-    return OkStatus();
+    return FitBaseValues(targets, model_);
   }
 
   Status Run(KernelContext& context) const override {
@@ -274,9 +282,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
       decides_alone_ = decides_alone_ && id == lists.class_ids[0];
     }
     deciding_ = decides_alone_ ? static_cast<size_t>(lists.class_ids[0]) : 0;
-    if (base != 0 && base != classes && !(base == 1 && decides_alone_)) {
-      return InvalidArgument("expected a base value for each of {} classes, got {}", classes, base);
-    }
+    if (base != 1 || !decides_alone_) TENON_RETURN_IF_ERROR(FitBaseValues(classes, model_));
     complements_ = classes == 2 && decides_alone_ && deciding_ == 0 && base <= 1;
     TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers,
                            NumbersOf<double>(lists.class_weights, lists.class_weights_as_tensor));

@@ -25,9 +25,12 @@ struct ReduceAttrs {
   }
 };
 
-// The axes that are reduced: no axes means all of them, or none if the attribute says so.
+// The axes that are reduced: no axes means all of them, or none if the attribute says so. As in
+// NumPy, a scalar may be reduced along the first or last axis, which changes nothing.
 Status FindReducedAxes(const ReduceAttrs& attrs, std::span<const int64_t> axes,
                        std::span<bool> reduced) {
+  const bool is_scalar = reduced.empty();
+  if (is_scalar && axes.size() == 1 && (axes[0] == 0 || axes[0] == -1)) return OkStatus();
   std::fill(reduced.begin(), reduced.end(), axes.empty() && !attrs.noop_with_empty_axes);
   for (const int64_t axis : axes) {
     TENON_ASSIGN_OR_RETURN(const size_t normalized, NormalizeAxis(axis, reduced.size()));
