@@ -1,5 +1,8 @@
 #include "ops/conv/nhwc_layout.h"
 
+// Only x86 has kernels for it; other builds leave the layout out.
+#if defined(__x86_64__)
+
 #include <algorithm>
 #include <string_view>
 
@@ -302,3 +305,13 @@ void UseNhwcLayout(Graph& graph, int32_t provider) {
 }
 
 }  // namespace tenon
+
+#else
+
+namespace tenon {
+
+void UseNhwcLayout(Graph&, int32_t) {}
+
+}  // namespace tenon
+
+#endif

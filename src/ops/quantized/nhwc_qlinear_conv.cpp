@@ -1,9 +1,12 @@
 // com.tenon NhwcQLinearConv; see ops/conv/nhwc_layout.h.
+#include "ops/framework/stateful_kernel.h"
+
+#if defined(__x86_64__)
+
 #include "base/arithmetic.h"
 #include "kernels/conv/conv_int8_nhwc.h"
 #include "ops/conv/channels_last_shape.h"
 #include "ops/conv/conv_shapes.h"
-#include "ops/framework/stateful_kernel.h"
 #include "ops/linear/int8_product.h"
 
 namespace tenon {
@@ -117,3 +120,13 @@ constexpr OpRow kRows[] = {
 TENON_OP_FAMILY(NhwcQLinearConv, kRows);
 
 }  // namespace tenon
+
+#else
+
+namespace tenon {
+
+TENON_OP_FAMILY(NhwcQLinearConv, {});
+
+}  // namespace tenon
+
+#endif
