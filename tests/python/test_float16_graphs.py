@@ -106,14 +106,19 @@ def assert_near(got: np.ndarray, model: bytes, x: np.ndarray) -> None:
     )
 
 
-@pytest.mark.parametrize("opset", [13, 17, 20])
-@pytest.mark.parametrize("name", BETWEEN)
+@pytest.mark.parametrize(
+    ("name", "opset"),
+    [
+        (name, opset)
+        for name, (_, least) in BETWEEN.items()
+        for opset in (13, 17, 20)
+        if opset >= least
+    ],
+)
 def test_nothing_is_cast_between_wide_operators(
     name: str, opset: int, tmp_path: pathlib.Path
 ) -> None:
-    nodes, least = BETWEEN[name]
-    if opset < least:
-        pytest.skip("a later operator")
+    nodes, _ = BETWEEN[name]
     model = build(
         [node("Conv", "x w", "a"), *nodes, node("Conv", "b w", "y")], opset, (1, 32, 32, 8)
     )
