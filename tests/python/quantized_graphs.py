@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import onnxruntime
 import tenon
 from onnx import TensorProto, helper, numpy_helper
+from traces import profiled
 
 # The three ways in which quantizers choose the integers of activations.
 FORMS = {
@@ -128,13 +128,8 @@ def run(
     """The result, and the operators that ran."""
     options = tenon.SessionOptions()
     options.add_session_config_entry("session.disable_quant_qdq", str(int(not integers)))
-    options.enable_profiling = True
-    options.profile_file_prefix = str(folder / "trace")
-    session = tenon.InferenceSession(model, options)
-    (result,) = session.run(None, feeds)
-    events = json.loads(pathlib.Path(session.end_profiling()).read_text())
-    ran = {e["args"]["op_name"] for e in events if "op_name" in e.get("args", {})}
-    return result, ran
+    (result,), ran = profiled(model, feeds, folder, options)
+    return result, set(ran)
 
 
 def run_genuine(model: bytes, feeds: dict) -> np.ndarray:

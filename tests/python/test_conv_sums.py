@@ -3,15 +3,14 @@ convolution computes them. Beside onnxruntime."""
 
 from __future__ import annotations
 
-import json
 import pathlib
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import tenon
 from onnx import NodeProto, TensorProto, helper, numpy_helper
+from traces import profiled
 
 CHANNELS = 12
 
@@ -73,15 +72,8 @@ class Block:
 
 def run(model: onnx.ModelProto, x: np.ndarray, folder: pathlib.Path) -> tuple[np.ndarray, int]:
     """The output, and how many nodes computed it."""
-    options = tenon.SessionOptions()
-    options.enable_profiling = True
-    options.profile_file_prefix = str(folder / "profile")
-    session = tenon.InferenceSession(model.SerializeToString(), options)
-    (y,) = session.run(None, {"x": x})
-    events = json.loads(pathlib.Path(session.end_profiling()).read_text())
-    kernels = [event for event in events if event["name"].endswith("_kernel_time")]
-    layouts = [event for event in kernels if "Reorder" in event["args"]["op_name"]]
-    return y, len(kernels) - len(layouts)
+    (y,), ran = profiled(model.SerializeToString(), {"x": x}, folder)
+    return y, sum("Reorder" not in operator for operator in ran)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -3,14 +3,13 @@ between two such operators is neither rounded nor cast."""
 
 from __future__ import annotations
 
-import json
 import pathlib
 
 import numpy as np
 import onnxruntime
 import pytest
-import tenon
 from onnx import NodeProto, TensorProto, helper, numpy_helper
+from traces import profiled
 
 HALF = np.float16
 
@@ -83,15 +82,8 @@ def build(nodes: list[NodeProto], opset: int, shape: tuple[int, ...], **constant
 
 def run(model: bytes, x: np.ndarray, folder: pathlib.Path) -> tuple[np.ndarray, list[str]]:
     """The result, and the operators in their order."""
-    options = tenon.SessionOptions()
-    options.enable_profiling = True
-    options.profile_file_prefix = str(folder / "trace")
-    session = tenon.InferenceSession(model, options)
-    (result,) = session.run(None, {"x": x})
-    events = json.loads(pathlib.Path(session.end_profiling()).read_text())
-    return result, [
-        e["args"]["op_name"] for e in events if str(e.get("name")).endswith("_kernel_time")
-    ]
+    (result,), ran = profiled(model, {"x": x}, folder)
+    return result, ran
 
 
 def assert_near(got: np.ndarray, model: bytes, x: np.ndarray) -> None:

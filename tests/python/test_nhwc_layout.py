@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 
 import numpy as np
 import pytest
 from quantized_graphs import FORMS, Graph, assert_near, clipped, conv, run, run_genuine
+from traces import profiled
 
 
 def has_dot_products() -> bool:
@@ -109,10 +109,7 @@ def test_operands_with_fewer_axes_are_no_images(form: str, tmp_path: pathlib.Pat
 def test_pieces_and_sizes_keep_channels_last(form: str, tmp_path: pathlib.Path) -> None:
     g = Graph(form)
     model = g.model(pyramid(g))
-    integers, _ = run(model, g.feeds, True, tmp_path)
-    (trace,) = tmp_path.glob("trace*")
-    events = [e for e in json.loads(trace.read_text()) if e["name"].endswith("_kernel_time")]
-    names = [e["args"]["op_name"] for e in events]
+    (integers,), names = profiled(model, g.feeds, tmp_path)
     assert {"Split", "Resize"} <= set(names)
     if has_dot_products():
         assert names.count("Transpose") == 2  # before the first convolution and after the last
