@@ -340,8 +340,9 @@ Status StepRunner::MoveTo(uint32_t index) {
   const MemoryPlan& memory = *frame_.memory();
   const auto step = static_cast<int32_t>(index);
   const auto& last_uses = memory.last_uses;
-  for (; last_uses_ < last_uses.size() && last_uses[last_uses_].first < step; ++last_uses_) {
-    if (frame_.keeps_values()) continue;
+  const bool drops_feeds = !given_.empty() && !frame_.keeps_values();  // else the caller has them
+  for (; drops_feeds && last_uses_ < last_uses.size() && last_uses[last_uses_].first < step;
+       ++last_uses_) {
     const Slot feed = last_uses[last_uses_].second;
     frame_.DropFeed(feed);
     DropGiven(feed);

@@ -52,7 +52,7 @@ class StepRunner {
   Result<Stream*> WaitForInputs(const Step& step);
   Status AllocateOutputs(const Step& step, bool* is_done);
   void RecordStep(const Step& step, RunRecord& record);
-  // Between steps of a planned run: drops the feeds that were last read before step `index`, and
+  // Between steps of a planned run: drops given feeds that were last read before step `index`, and
   // gives memory to the outputs that are first written in it.
   Status MoveTo(uint32_t index);
   // Drops a feed that the caller gave away and that no later step reads. The caller's stays if
