@@ -159,6 +159,7 @@ class Product {
     }
     args.epilogue.activation = case_.activation;
     args.threads = threads;
+    args.is_backward = reverse;
     const size_t tasks = GemmTaskCount(case_.sizes, case_.packed, threads);
     for (size_t task = 0; task < tasks; ++task) {
       RunGemmTask(args, reverse ? tasks - 1 - task : task, scratch_.get());

@@ -192,30 +192,30 @@ class GemmTask {
   void RunBlock(GemmRange rows, GemmRange depth, const PanelBlock& b, size_t b_first_depth) {
     const GemmMatrix a = BlockOfA(rows, depth);
     const size_t tiles = DivideUp(rows.size(), kGemmMr);
-    for (size_t p = b.panels.begin; p < b.panels.end; ++p) {
+    // Only a packed panel is dense, so only then can tiles share its prefetching.
+    const bool alone = tiles == 1 || b.in_place;
+    const bool is_stream = tiles == 1 && !b.in_place;
+    Tile tile = {.a_row_stride = a.row_stride,
+                 .a_depth_stride = a.column_stride,
+                 .depth = depth.size(),
+                 .alone = alone,
+                 .prefetches = !(is_stream && streams_best_alone_),
+                 .prefetches_c = prefetches_c_ && depth.size() >= kWorthPrefetchingC};
+    for (size_t i = 0; i < b.panels.size(); ++i) {
+      const size_t from_first = args_.is_backward ? b.panels.size() - 1 - i : i;
+      const size_t p = b.panels.begin + from_first;
       const size_t columns = ColumnsOf(p);
       const size_t depth_stride = b.in_place ? b.row_stride : PanelWidth(columns);
-      const float* panel =
-          b.data + (p - b.panels.begin) * b.panel_stride + b_first_depth * depth_stride;
-      const float* next_panel = panel + b.panel_stride;
-      // Only a packed panel is dense, so only then can tiles share its prefetching.
-      const bool alone = tiles == 1 || b.in_place;
-      const bool is_stream = tiles == 1 && !b.in_place;
+      tile.b = b.data + from_first * b.panel_stride + b_first_depth * depth_stride;
+      tile.b_depth_stride = depth_stride;
+      tile.next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles);
+      const float* next = args_.is_backward ? tile.b - b.panel_stride : tile.b + b.panel_stride;
       for (size_t t = 0; t < tiles; ++t) {
         const GemmRange part = GemmPart(rows.size(), tiles, t);
         const size_t share = alone ? 0 : part.begin * depth.size() / rows.size();
-        const Tile tile = {.a = a.data + part.begin * a.row_stride,
-                           .a_row_stride = a.row_stride,
-                           .a_depth_stride = a.column_stride,
-                           .b = panel,
-                           .b_depth_stride = depth_stride,
-                           .depth = depth.size(),
-                           .next = next_panel + share * depth_stride,
-                           .next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles),
-                           .alone = alone,
-                           .prefetches = !(is_stream && streams_best_alone_),
-                           .prefetches_c = prefetches_c_ && depth.size() >= kWorthPrefetchingC,
-                           .output = OutputAt(args_, rows.begin + part.begin, p * kGemmNr, depth)};
+        tile.a = a.data + part.begin * a.row_stride;
+        tile.next = next + share * depth_stride;
+        tile.output = OutputAt(args_, rows.begin + part.begin, p * kGemmNr, depth);
         RunOne(tile, part.size(), columns, depth.end == args_.sizes.k);
       }
     }

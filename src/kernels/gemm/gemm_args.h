@@ -47,6 +47,7 @@ struct GemmArgs {
   size_t ldc = 0;                   // >= n
   GemmEpilogue epilogue;
   size_t threads = kGemmThreads;  // as for GemmTaskCount
+  bool is_backward = false;       // a task reads its panels of B from the last one to the first
 };
 
 }  // namespace tenon::kernels

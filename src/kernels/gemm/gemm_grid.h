@@ -18,6 +18,7 @@ struct GemmRange {
 
 // The part-th of `parts` nearly equal pieces of [0, size).
 inline GemmRange GemmPart(size_t size, size_t parts, size_t part) {
+  if (parts == 1) return {0, size};  // before divisions, for small products
   const size_t small = size / parts, larger = size % parts;
   const size_t begin = part * small + std::min(part, larger);
   return {begin, begin + small + (part < larger ? 1 : 0)};
@@ -71,7 +72,9 @@ inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape&
   const size_t wanted = WantedGemmTasks(s);
   GemmGrid grid;
   grid.panels = panels;
-  if (packed_b) {
+  if (wanted == 1) {
+    grid.row_tasks = grid.column_tasks = 1;
+  } else if (packed_b) {
     // Cutting rows costs another read of B, which its prefetching hides while a task has a few
     // tiles for each panel. Cutting columns costs another read and perhaps a copy of A, which 6
     // panels repay, and 16 better, where the rows alone give work to many threads.

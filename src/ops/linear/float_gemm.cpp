@@ -55,6 +55,7 @@ void FloatGemm::Run(KernelContext& context, GemmArgs args, std::byte* memory,
   const GemmSizes& sizes = args.sizes;
   const bool is_packed = args.packed_b != nullptr;
   args.threads = ThreadsOf(context);
+  args.is_backward = is_backward;
   const auto for_each = [&](size_t tasks, size_t scratch_bytes, auto&& run) {
     context.ForEachTaskIn(memory, tasks, scratch_bytes, [&](size_t i, std::byte* scratch) {
       run(is_backward ? tasks - 1 - i : i, scratch);

@@ -26,7 +26,7 @@ class FloatGemm {
   size_t TaskBytes(const KernelContext& context, const kernels::GemmSizes& sizes,
                    bool is_packed) const;
   // args.packed_b: as Pack wrote it, or null. args.threads need not be set. memory: aligned to 64.
-  // is_backward: the tasks are run in the opposite order.
+  // is_backward: the tasks and their panels of B are run in the opposite order.
   void Run(KernelContext& context, kernels::GemmArgs args, std::byte* memory,
            bool is_backward = false) const;
 
