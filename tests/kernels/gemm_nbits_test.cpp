@@ -21,7 +21,7 @@ unsigned ElementAt(const uint8_t* packed, size_t i, size_t bits) {
 // x rounded to 8, 16 or 22 bits in each block, in double.
 std::vector<double> Rounded(const float* x, size_t k, size_t block_size, NBitsParts parts) {
   const float greatest = parts == NBitsParts::kOne   ? 127
-                         : parts == NBitsParts::kTwo ? 32767
+                         : parts == NBitsParts::kTwo ? 32639
                                                      : 2097151;
   std::vector<double> rounded(k);
   for (size_t first = 0; first < k; first += block_size) {

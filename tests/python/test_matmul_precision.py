@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import tenon
-from contrib import floats
+from contrib import floats, model
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -65,6 +65,27 @@ def test_products_are_as_exact_as_asked(precision: str, rows: int, form: str) ->
     assert (np.abs(results[0] - expected) <= MOST_ERROR[precision] * sizes + 1e-6).all()
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+
+
+def test_weights_of_few_bits_are_multiplied_as_exactly_as_asked() -> None:
+    x, scales = floats(40, 256), floats(48, 8, seed=1)
+    packed = np.random.default_rng(2).integers(0, 256, (48, 8, 16), dtype=np.uint8)
+    content = model(
+        "MatMulNBits",
+        [x, packed, scales],
+        {"y": np.float32},
+        constants=(1, 2),
+        **{"K": 256, "N": 48, "bits": 4, "block_size": 32},
+    )
+    elements = np.stack([packed & 15, packed >> 4], axis=-1).reshape(48, 8, 32).astype(np.float64)
+    weight = ((elements - 8) * scales[:, :, None]).reshape(48, 256).T
+    sizes = np.abs(x).astype(np.float64) @ np.abs(weight)
+    errors = {}
+    for precision in MOST_ERROR:
+        (y,) = session(content, precision).run(None, {"x0": x})
+        errors[precision] = (np.abs(y - x.astype(np.float64) @ weight) / sizes).max()
+        assert errors[precision] <= MOST_ERROR[precision]
+    assert errors["medium"] == errors["high"]  # both round to 16 bits, where the machine does
 
 
 def test_rows_are_independent_of_each_other() -> None:

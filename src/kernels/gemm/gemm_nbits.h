@@ -32,16 +32,22 @@ class Int8NBitsRows {
   NBitsParts parts() const { return parts_; }
   size_t count() const { return count_; }
   size_t stride() const { return stride_; }
-  // Row i, block by block: the rounded numbers plus 128, with 128 up to the end of the last block.
-  // Of several parts these are the upper bytes, and the block's lower ones, without 128, follow.
-  const uint8_t* bytes(size_t i) const { return bytes_ + i * stride_; }
+  // Row i, block by block, each in the order of the unpacked weights, with zeros up to its end. Of
+  // several parts the upper bytes come first.
+  const int8_t* bytes(size_t i) const { return bytes_ + i * stride_; }
   const float* scales(size_t i) const { return scales_ + i * blocks_; }  // [blocks]
+  // The sum of a block's bytes, by half the range of the weights if they have no zero points,
+  // negated: [blocks][parts].
+  const int32_t* starts(size_t i) const {
+    return starts_ + i * blocks_ * static_cast<size_t>(parts_);
+  }
 
  private:
   NBitsParts parts_;
   size_t count_, blocks_, stride_;
-  uint8_t* bytes_;
+  int8_t* bytes_;
   float* scales_;
+  int32_t* starts_;
 };
 
 // Columns of the product that are computed together, from weights unpacked to bytes.

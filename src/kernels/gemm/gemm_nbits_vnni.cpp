@@ -23,27 +23,31 @@ size_t RowStride(const NBitsMatrix& w, NBitsParts parts) {
   return (Depth(w) * static_cast<size_t>(parts) + 127) / 128 * 128 + 64;
 }
 
-// Unpacked weights: quads of the depth, [depth / 4][kColumns][4]; for each block and column the
-// scale, and what its sum starts from.
+// Unpacked weights, without their zero points: quads of the depth, [depth / 4][kColumns][4], in the
+// order of RowOrder; for each block and column the scale and, if not all are half the range, the
+// zero point.
 struct Panel {
-  int8_t* weights;
+  uint8_t* weights;
   float* scales;
-  int32_t* starts;
+  int32_t* zeros;
 
   Panel(const NBitsMatrix& w, std::byte* memory)
-      : weights(reinterpret_cast<int8_t*>(memory)),
+      : weights(reinterpret_cast<uint8_t*>(memory)),
         scales(reinterpret_cast<float*>(memory + Depth(w) * kColumns)),
-        starts(reinterpret_cast<int32_t*>(scales + w.blocks() * kColumns)) {}
+        zeros(w.zero_points ? reinterpret_cast<int32_t*>(scales + w.blocks() * kColumns)
+                            : nullptr) {}
 };
 
 }  // namespace
 
 size_t NBitsPanelBytes(const NBitsMatrix& w) {
-  return RoundUp64(kColumns * (Depth(w) + w.blocks() * (sizeof(float) + sizeof(int32_t))));
+  const size_t of_block = sizeof(float) + (w.zero_points ? sizeof(int32_t) : 0);
+  return RoundUp64(kColumns * (Depth(w) + w.blocks() * of_block));
 }
 
 size_t Int8NBitsRows::Bytes(const NBitsMatrix& w, NBitsParts parts, size_t m) {
-  return RoundUp64(m * (RowStride(w, parts) + w.blocks() * sizeof(float)));
+  const size_t of_block = sizeof(float) + static_cast<size_t>(parts) * sizeof(int32_t);
+  return RoundUp64(m * (RowStride(w, parts) + w.blocks() * of_block));
 }
 
 Int8NBitsRows::Int8NBitsRows(const NBitsMatrix& w, NBitsParts parts, size_t m, std::byte* memory)
@@ -51,8 +55,9 @@ Int8NBitsRows::Int8NBitsRows(const NBitsMatrix& w, NBitsParts parts, size_t m, s
       count_(m),
       blocks_(w.blocks()),
       stride_(RowStride(w, parts)),
-      bytes_(reinterpret_cast<uint8_t*>(memory)),
-      scales_(reinterpret_cast<float*>(memory + m * stride_)) {}
+      bytes_(reinterpret_cast<int8_t*>(memory)),
+      scales_(reinterpret_cast<float*>(memory + m * stride_)),
+      starts_(reinterpret_cast<int32_t*>(scales_ + m * blocks_)) {}
 
 #if defined(__x86_64__)
 
@@ -62,85 +67,75 @@ namespace {
 
 constexpr size_t kMostRows = 7;
 constexpr size_t kLanes = 16;  // of 32 bits
-constexpr size_t kChunk = 64;  // elements that are unpacked together
-constexpr size_t kQuads = kChunk / 4;
+
+constexpr uint64_t FirstBits(size_t n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
+constexpr __mmask16 FirstLanes(size_t n) { return static_cast<__mmask16>(FirstBits(n)); }
 
 // --- Unpacking weights ---
 
-constexpr uint64_t FirstBits(size_t n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
-
-// `count` elements from packed ones, in order; the others are undefined.
-template <size_t kBits>
-TENON_VNNI __m512i LoadElements(const uint8_t* packed, size_t count) {
-  const uint64_t bytes = FirstBits(count * kBits / 8);
-  if constexpr (kBits == 8) {
-    return _mm512_maskz_loadu_epi8(bytes, packed);
-  } else if constexpr (kBits == 4) {
-    const __m256i some = _mm256_maskz_loadu_epi8(static_cast<__mmask32>(bytes), packed);
-    const __m512i words = _mm512_maskz_cvtepu8_epi16(~__mmask32{0}, some);
-    return _mm512_and_si512(_mm512_or_si512(words, _mm512_slli_epi16(words, 4)),
-                            _mm512_set1_epi8(15));
-  } else {
-    static_assert(kBits == 2);
-    const __m128i some = _mm_maskz_loadu_epi8(static_cast<__mmask16>(bytes), packed);
-    const __m512i x = _mm512_maskz_cvtepu8_epi32(kAll32, some);
-    const __m512i low = _mm512_or_si512(x, _mm512_maskz_slli_epi32(kAll32, x, 6));
-    const __m512i high = _mm512_or_si512(_mm512_maskz_slli_epi32(kAll32, x, 12),
-                                         _mm512_maskz_slli_epi32(kAll32, x, 18));
-    return _mm512_and_si512(_mm512_or_si512(low, high), _mm512_set1_epi8(3));
+// The words of 32 bits from rows[j] + first on, `bytes` bytes of each, word by word.
+TENON_VNNI inline void LoadWords(const uint8_t* const (&rows)[kLanes], size_t first, size_t bytes,
+                                 __m512i (&words)[kLanes]) {
+  const __mmask64 present = FirstBits(bytes);
+#pragma GCC unroll 16
+  for (size_t j = 0; j < kLanes; ++j) {
+    words[j] = rows[j] ? _mm512_maskz_loadu_epi8(present, rows[j] + first) : _mm512_setzero_si512();
   }
+  TransposeLanes(words);
 }
 
-// The zero points of 64 elements of a row from element `first` on, a multiple of 64.
-TENON_VNNI __m512i ZeroPointsOf(const NBitsMatrix& w, size_t row, size_t first) {
-  if (w.zero_points == nullptr) {
-    return _mm512_set1_epi8(static_cast<char>(1u << (w.bits - 1)));
-  }
-  alignas(64) int8_t zeros[kChunk] = {};
-  for (size_t i = 0; i < kChunk; i += 16) {
-    const size_t block = (first + i) / w.block_size;
-    if (block >= w.blocks()) break;
-    std::memset(zeros + i, static_cast<int>(w.ZeroPoint(row, block)), 16);
-  }
-  return _mm512_load_si512(zeros);
-}
-
-// Fills `kLanes` columns of a panel from column `into` on with rows [first, first + count) of w.
+// Fills `kLanes` columns of a panel from column `into` on with rows [first, first + count) of w. A
+// word has 32 / kBits elements; the first bits of its bytes are a quad, and so on.
 template <size_t kBits>
 TENON_VNNI void UnpackColumns(const NBitsMatrix& w, size_t first, size_t count, size_t into,
                               const Panel& panel) {
-  const size_t depth = Depth(w), row_bytes = depth * kBits / 8;
-  const __m512i offset = _mm512_set1_epi8(static_cast<char>(128));
-  __m512i sums = _mm512_setzero_si512();
-  for (size_t p = 0; p < depth; p += kChunk) {
-    const size_t present = std::min(kChunk, depth - p);
-    __m512i quads[kLanes];
-    for (size_t j = 0; j < kLanes; ++j) {
-      quads[j] = _mm512_setzero_si512();
-      if (j >= count) continue;
-      const uint8_t* at = w.data + (first + j) * row_bytes + p * kBits / 8;
-      quads[j] = _mm512_sub_epi8(LoadElements<kBits>(at, present), ZeroPointsOf(w, first + j, p));
+  constexpr size_t kQuads = 8 / kBits, kChunk = 64;
+  const size_t row_bytes = Depth(w) * kBits / 8, blocks = w.blocks();
+  const __m512i mask = _mm512_set1_epi8(static_cast<char>(FirstBits(kBits)));
+  const uint8_t* rows[kLanes] = {};
+  const auto point_at = [&](const void* data, size_t stride) {
+    for (size_t j = 0; j < count; ++j) {
+      rows[j] = static_cast<const uint8_t*>(data) + (first + j) * stride;
     }
-    TransposeLanes(quads);
-    for (size_t q = 0; q < kQuads && q * 4 < present; ++q) {
-      _mm512_storeu_si512(panel.weights + ((p / 4 + q) * kColumns + into) * 4, quads[q]);
-      sums = _mm512_dpbusd_epi32(sums, offset, quads[q]);
-      const size_t end = p + (q + 1) * 4;
-      if (end % w.block_size != 0) continue;
-      // Takes away what the 128 of the rows' bytes will add.
-      _mm512_storeu_si512(panel.starts + (end / w.block_size - 1) * kColumns + into,
-                          _mm512_sub_epi32(_mm512_setzero_si512(), sums));
-      sums = _mm512_setzero_si512();
+  };
+  point_at(w.data, row_bytes);
+  __m512i words[kLanes];
+  for (size_t p = 0; p < row_bytes; p += kChunk) {
+    const size_t present = std::min(kChunk, row_bytes - p);
+    LoadWords(rows, p, present, words);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < kLanes; ++i) {
+      if (i * 4 >= present) break;
+      uint8_t* const out = panel.weights + ((p / 4 + i) * kQuads * kColumns + into) * 4;
+#pragma GCC unroll 4
+      for (unsigned q = 0; q < kQuads; ++q) {
+        const __m512i shifted = _mm512_maskz_srli_epi32(kAll32, words[i], q * kBits);
+        _mm512_storeu_si512(out + q * kColumns * 4, _mm512_and_si512(shifted, mask));
+      }
     }
   }
-}
-
-void UnpackScales(const NBitsMatrix& w, size_t first, size_t count, const Panel& panel) {
-  const size_t blocks = w.blocks();
-  if (count < kColumns) std::fill_n(panel.scales, blocks * kColumns, 0.0f);
-  for (size_t j = 0; j < count; ++j) {
-    const float* scales = w.scales + (first + j) * blocks;
-    for (size_t b = 0; b < blocks; ++b) panel.scales[b * kColumns + j] = scales[b];
+  point_at(w.scales, blocks * sizeof(float));
+  for (size_t block = 0; block < blocks; block += kLanes) {
+    const size_t present = std::min(kLanes, blocks - block);
+    LoadWords(rows, block * sizeof(float), present * sizeof(float), words);
+    for (size_t i = 0; i < present; ++i) {
+      _mm512_storeu_si512(panel.scales + (block + i) * kColumns + into, words[i]);
+    }
+  }
+  if (panel.zeros == nullptr) return;
+  point_at(w.zero_points, w.zero_stride);
+  constexpr size_t kWordBlocks = 32 / kBits;
+  const __m512i word_mask = _mm512_set1_epi32(static_cast<int>(FirstBits(kBits)));
+  for (size_t chunk = 0; chunk < w.zero_stride; chunk += kChunk) {
+    LoadWords(rows, chunk, w.zero_stride - chunk, words);
+    const size_t begin = chunk * 8 / kBits, end = std::min(blocks, begin + kChunk * 8 / kBits);
+    for (size_t block = begin; block < end; ++block) {
+      const auto shift = static_cast<unsigned>((block - begin) % kWordBlocks * kBits);
+      const __m512i word = words[(block - begin) / kWordBlocks];
+      _mm512_storeu_si512(
+          panel.zeros + block * kColumns + into,
+          _mm512_and_si512(_mm512_maskz_srli_epi32(kAll32, word, shift), word_mask));
+    }
   }
 }
 
@@ -149,68 +144,140 @@ void UnpackPanel(const NBitsMatrix& w, size_t first, size_t count, const Panel& 
                       : w.bits == 4 ? &UnpackColumns<4>
                                     : &UnpackColumns<8>;
   for (size_t into = 0; into < kColumns; into += kLanes) {
-    const size_t there = count > into ? std::min(kLanes, count - into) : 0;
-    unpack(w, first + into, there, into, panel);
+    unpack(w, first + into, count > into ? std::min(kLanes, count - into) : 0, into, panel);
   }
-  UnpackScales(w, first, count, panel);
+}
+
+// Fetches one of `parts` parts of `bytes` bytes. Inline, as GCC removes calls of functions that do
+// nothing else.
+inline __attribute__((always_inline)) void PrefetchPart(const void* data, size_t bytes, size_t part,
+                                                        size_t parts) {
+  const size_t end = bytes * (part + 1) / parts;
+  for (size_t i = bytes * part / parts; i < end; i += 64) {
+    _mm_prefetch(static_cast<const char*>(data) + i, _MM_HINT_T1);
+  }
+}
+
+// --- Rounding rows ---
+
+// Where the bytes of 16 elements come from, so that they meet the quads of unpacked weights.
+TENON_VNNI __m512i RowOrder(size_t bits) {
+  alignas(16) char from[16];
+  for (size_t i = 0; i < 16; ++i) {
+    const size_t in_word = i % (32 / bits);
+    from[i] = static_cast<char>(i - in_word + in_word / 4 + in_word % 4 * (8 / bits));
+  }
+  return _mm512_maskz_broadcast_i32x4(kAll32, _mm_load_si128(reinterpret_cast<__m128i*>(from)));
+}
+
+TENON_VNNI int32_t SumOfLanes(__m512i x) {
+  const __m256i eight = _mm256_add_epi32(_mm512_maskz_extracti64x4_epi64(kAll64, x, 0),
+                                         _mm512_maskz_extracti64x4_epi64(kAll64, x, 1));
+  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+  return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 1)));
+}
+
+// Puts a block's bytes in that order and returns their sum.
+TENON_VNNI int32_t Arrange(int8_t* bytes, size_t count, __m512i order) {
+  __m512i sums = _mm512_setzero_si512();
+  for (size_t i = 0; i < count; i += 64) {
+    const __mmask64 present = FirstBits(count - i);
+    const __m512i some = _mm512_shuffle_epi8(_mm512_maskz_loadu_epi8(present, bytes + i), order);
+    _mm512_mask_storeu_epi8(bytes + i, present, some);
+    sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(1), some);
+  }
+  return SumOfLanes(sums);
+}
+
+// Writes the n elements of a block, and zeros up to the next multiple of 16, as bytes of two parts,
+// or three, `stride` bytes apart: their sum times 2^8 and 1, or 2^14, 2^7 and 1, is the rounded
+// element. Returns its scale.
+TENON_VNNI float RoundBlockInParts(const float* x, size_t n, size_t parts, int8_t* bytes,
+                                   size_t stride) {
+  // Lower parts of 8 bits have a sign, those of 7 have none.
+  const float scale = ScaleOfBlock(x, n, parts == 2 ? (127 << 8) + 127 : (1 << 21) - 1);
+  const unsigned bits = parts == 2 ? 8 : 7;
+  const __m512i half = _mm512_set1_epi32(parts == 2 ? 128 : 0);
+  const __m512i mask = _mm512_set1_epi32((1 << bits) - 1);
+  const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
+  for (size_t i = 0; i < n; i += 16) {
+    __m512i rest =
+        _mm512_maskz_cvtps_epi32(kAll32, _mm512_mul_ps(LoadFirst(x + i, n - i), inverse));
+    for (size_t part = parts - 1; part > 0; --part) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + part * stride + i),
+                       _mm512_maskz_cvtepi32_epi8(kAll32, _mm512_and_si512(rest, mask)));
+      rest = _mm512_maskz_srai_epi32(kAll32, _mm512_add_epi32(rest, half), bits);
+    }
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + i),
+                     _mm512_maskz_cvtsepi32_epi8(kAll32, rest));
+  }
+  return scale;
 }
 
 // --- Products ---
 
-// Adds the products of one part of a block.
-template <size_t kRows>
-TENON_VNNI inline __attribute__((always_inline)) void AddPart(const uint8_t* a, size_t stride,
-                                                              size_t block_size,
-                                                              const int8_t* weights,
-                                                              __m512i (&acc)[kRows][2]) {
-  for (size_t p = 0; p < block_size; p += 4, weights += 4 * kColumns, a += 4) {
-    const __m512i b0 = _mm512_loadu_si512(weights);
-    const __m512i b1 = _mm512_loadu_si512(weights + 64);
-#pragma GCC unroll 7
-    for (size_t r = 0; r < kRows; ++r) {
-      int32_t four;
-      std::memcpy(&four, a + r * stride, sizeof(four));
-      const __m512i quad = _mm512_set1_epi32(four);
-      acc[r][0] = _mm512_dpbusd_epi32(acc[r][0], quad, b0);
-      acc[r][1] = _mm512_dpbusd_epi32(acc[r][1], quad, b1);
-    }
-  }
+// The rows of a tile, at its first one.
+struct TileRows {
+  const int8_t* bytes;
+  size_t stride;
+  const float* scales;
+  const int32_t* starts;
+  size_t blocks;
+};
+
+// Adds the products of four bytes at `a` with each quad. GCC 12 loads them for all quads apart and
+// copies the sums twice.
+TENON_VNNI inline __attribute__((always_inline)) void AddDots(__m512i& sums, __m512i quads,
+                                                              const int8_t* a) {
+  asm("vpdpbusd %2%{1to16%}, %1, %0"
+      : "+v"(sums)
+      : "v"(quads), "m"(*reinterpret_cast<const int32_t(*)>(a)));
 }
 
-template <size_t kRows, NBitsParts kParts>
-TENON_VNNI void RunTile(const uint8_t* a, size_t stride, const float* a_scales, size_t blocks,
-                        size_t block_size, const Panel& panel, float* total) {
+template <size_t kRows, NBitsParts kRowParts>
+TENON_VNNI void RunTile(const TileRows& rows, size_t block_size, const Panel& panel, float* total) {
+  constexpr auto kParts = static_cast<size_t>(kRowParts);
+  constexpr unsigned kBits = kParts == 2 ? 8 : 7;
   __m512 sums[kRows][2];
 #pragma GCC unroll 7
   for (size_t r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = _mm512_setzero_ps();
-  const int8_t* weights = panel.weights;
-  for (size_t block = 0; block < blocks; ++block) {
-    __m512i acc[kRows][2];
-    const __m512i low_start = _mm512_loadu_si512(panel.starts + block * kColumns);
-    const __m512i high_start = _mm512_loadu_si512(panel.starts + block * kColumns + kLanes);
-#pragma GCC unroll 7
-    for (size_t r = 0; r < kRows; ++r) {
-      acc[r][0] = low_start;
-      acc[r][1] = high_start;
-    }
-    AddPart<kRows>(a, stride, block_size, weights, acc);
-    a += block_size;
-    for (size_t part = 1; part < static_cast<size_t>(kParts); ++part) {
-      constexpr unsigned kBits = kParts == NBitsParts::kTwo ? 8 : 7;
+  const int8_t* a = rows.bytes;
+  for (size_t block = 0; block < rows.blocks; ++block) {
+    __m512i acc[kRows][2] = {};
+    for (size_t part = 0; part < kParts; ++part) {
+      const int32_t* const starts = rows.starts + block * kParts + part;
+      const int32_t* const zeros = panel.zeros + block * kColumns;
 #pragma GCC unroll 7
       for (size_t r = 0; r < kRows; ++r) {
-        acc[r][0] = _mm512_maskz_slli_epi32(kAll32, acc[r][0], kBits);
-        acc[r][1] = _mm512_maskz_slli_epi32(kAll32, acc[r][1], kBits);
+        const __m512i start = _mm512_set1_epi32(starts[r * rows.blocks * kParts]);
+#pragma GCC unroll 2
+        for (size_t v = 0; v < 2; ++v) {
+          __m512i own = start;
+          if (panel.zeros) {
+            own = _mm512_mullo_epi32(start, _mm512_loadu_si512(zeros + v * kLanes));
+          }
+          acc[r][v] =
+              part == 0 ? own
+                        : _mm512_add_epi32(_mm512_maskz_slli_epi32(kAll32, acc[r][v], kBits), own);
+        }
       }
-      AddPart<kRows>(a, stride, block_size, weights, acc);
-      a += block_size;
+      const uint8_t* weights = panel.weights + block * block_size * kColumns;
+      for (size_t p = 0; p < block_size; p += 4, weights += 4 * kColumns, a += 4) {
+        const __m512i b0 = _mm512_loadu_si512(weights);
+        const __m512i b1 = _mm512_loadu_si512(weights + 64);
+#pragma GCC unroll 7
+        for (size_t r = 0; r < kRows; ++r) {
+          AddDots(acc[r][0], b0, a + r * rows.stride);
+          AddDots(acc[r][1], b1, a + r * rows.stride);
+        }
+      }
     }
-    weights += block_size * kColumns;
     const __m512 low = _mm512_loadu_ps(panel.scales + block * kColumns);
     const __m512 high = _mm512_loadu_ps(panel.scales + block * kColumns + kLanes);
 #pragma GCC unroll 7
     for (size_t r = 0; r < kRows; ++r) {
-      const __m512 a_scale = _mm512_set1_ps(a_scales[r * blocks + block]);
+      const __m512 a_scale = _mm512_set1_ps(rows.scales[r * rows.blocks + block]);
       const __m512 first = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, acc[r][0]), low);
       const __m512 second = _mm512_mul_ps(_mm512_maskz_cvtepi32_ps(kAll32, acc[r][1]), high);
       sums[r][0] = _mm512_fmadd_ps(first, a_scale, sums[r][0]);
@@ -224,8 +291,6 @@ TENON_VNNI void RunTile(const uint8_t* a, size_t stride, const float* a_scales, 
   }
 }
 
-#undef TENON_VNNI
-
 template <NBitsParts kParts, size_t... kRows>
 constexpr auto TileFunctions(std::index_sequence<kRows...>) {
   return std::array{&RunTile<kRows + 1, kParts>...};
@@ -236,6 +301,16 @@ constexpr std::array kTiles = {TileFunctions<NBitsParts::kOne>(kRowCounts),
                                TileFunctions<NBitsParts::kTwo>(kRowCounts),
                                TileFunctions<NBitsParts::kThree>(kRowCounts)};
 
+// y = total + bias for the `count` columns of a row.
+TENON_VNNI void StoreRow(const float* total, const float* bias, size_t count, float* y) {
+  for (size_t i = 0; i < count; i += kLanes) {
+    const __mmask16 present = FirstLanes(count - i);
+    __m512 sums = _mm512_loadu_ps(total + i);
+    if (bias) sums = _mm512_add_ps(sums, _mm512_maskz_loadu_ps(present, bias + i));
+    _mm512_mask_storeu_ps(y + i, present, sums);
+  }
+}
+
 }  // namespace
 
 bool HasInt8NBitsPanels(const NBitsMatrix& w, NBitsParts parts) {
@@ -244,24 +319,30 @@ bool HasInt8NBitsPanels(const NBitsMatrix& w, NBitsParts parts) {
   if (parts != NBitsParts::kOne && w.block_size << (w.bits + 7 + shift) > size_t{1} << 31) {
     return false;
   }
-  // The difference of 8 bits and any zero point does not fit in a byte.
-  const bool has_bytes = w.float_zero_points == nullptr && (w.bits < 8 || w.zero_points == nullptr);
-  return has_bytes && ActiveTarget() == Target::kAvx512 && __builtin_cpu_supports("avx512vnni");
+  return w.float_zero_points == nullptr && ActiveTarget() == Target::kAvx512 &&
+         __builtin_cpu_supports("avx512vnni");
 }
 
-void Int8NBitsRows::Set(const NBitsMatrix& w, size_t i, const float* x) const {
-  uint8_t* bytes = bytes_ + i * stride_;
-  for (size_t block = 0; block < blocks_; ++block) {
+TENON_VNNI void Int8NBitsRows::Set(const NBitsMatrix& w, size_t i, const float* x) const {
+  const __m512i order = RowOrder(w.bits);
+  const auto parts = static_cast<size_t>(parts_);
+  // What a sum begins with, or is to be multiplied by a zero point.
+  const int32_t factor = w.zero_points ? -1 : -(1 << (w.bits - 1));
+  int8_t* const row = bytes_ + i * stride_;
+  int8_t* bytes = row;
+  for (size_t block = 0; block < blocks_; ++block, bytes += parts * w.block_size) {
     const size_t first = block * w.block_size, count = std::min(w.block_size, w.k - first);
     float& scale = scales_[i * blocks_ + block];
-    const auto parts = static_cast<size_t>(parts_);
-    scale = parts == 1 ? RoundBlock(x + first, count, reinterpret_cast<int8_t*>(bytes))
+    scale = parts == 1 ? RoundBlock(x + first, count, bytes)
                        : RoundBlockInParts(x + first, count, parts, bytes, w.block_size);
-    for (size_t part = 0; count < w.block_size && part < parts; ++part) {
+    for (size_t part = 0; part < parts && count < w.block_size; ++part) {
       std::memset(bytes + part * w.block_size + count, 0, w.block_size - count);
     }
-    for (size_t p = 0; p < w.block_size; ++p) bytes[p] ^= 0x80;
-    bytes += w.block_size * parts;
+  }
+  // Afterwards, as wide loads wait for narrow stores that are not yet done.
+  int32_t* const starts = starts_ + i * blocks_ * parts;
+  for (size_t part = 0; part < blocks_ * parts; ++part) {
+    starts[part] = factor * Arrange(row + part * w.block_size, w.block_size, order);
   }
 }
 
@@ -270,21 +351,28 @@ void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float*
   const size_t count = std::min(kColumns, n - first), m = rows.count();
   const Panel panel(w, scratch);
   UnpackPanel(w, first, count, panel);
+  // What the next panel reads comes from memory meanwhile.
+  const size_t next = first + count, next_count = std::min(kColumns, n - next);
+  const size_t row_bytes = Depth(w) * w.bits / 8;
   // Tiles of nearly equal numbers of rows.
   const size_t tiles = (m + kMostRows - 1) / kMostRows;
   for (size_t tile = 0, row = 0; tile < tiles; ++tile) {
+    PrefetchPart(w.data + next * row_bytes, next_count * row_bytes, tile, tiles);
+    PrefetchPart(w.scales + next * w.blocks(), next_count * w.blocks() * sizeof(float), tile,
+                 tiles);
     const size_t tile_rows = (m - row + tiles - tile - 1) / (tiles - tile);
     alignas(64) float total[kMostRows * kColumns];
     const auto& functions = kTiles[static_cast<size_t>(rows.parts()) - 1];
-    functions[tile_rows - 1](rows.bytes(row), rows.stride(), rows.scales(row), w.blocks(),
-                             w.block_size, panel, total);
+    functions[tile_rows - 1](
+        {rows.bytes(row), rows.stride(), rows.scales(row), rows.starts(row), w.blocks()},
+        w.block_size, panel, total);
     for (size_t r = 0; r < tile_rows; ++r, ++row) {
-      float* into = y + row * n + first;
-      const float* from = total + r * kColumns;
-      for (size_t j = 0; j < count; ++j) into[j] = from[j] + (bias ? bias[first + j] : 0);
+      StoreRow(total + r * kColumns, bias ? bias + first : nullptr, count, y + row * n + first);
     }
   }
 }
+
+#undef TENON_VNNI
 
 #else
 

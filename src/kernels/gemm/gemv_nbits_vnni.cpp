@@ -57,6 +57,12 @@ constexpr size_t kUnitBytes = kUnit / 2;
 
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
 
+TENON_VNNI inline __m256 HalfOf(__m512 x, bool is_high) {
+  const __m512d pairs = _mm512_castps_pd(x);
+  return _mm256_castpd_ps(is_high ? _mm512_maskz_extractf64x4_pd(kAll64, pairs, 1)
+                                  : _mm512_maskz_extractf64x4_pd(kAll64, pairs, 0));
+}
+
 TENON_VNNI inline float SumOf(__m512 x) {
   const __m256 eight = _mm256_add_ps(HalfOf(x, false), HalfOf(x, true));
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));

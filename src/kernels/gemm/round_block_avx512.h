@@ -21,29 +21,26 @@ TENON_AVX512 inline __m512 LoadFirst(const float* x, size_t n) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>(n >= 16 ? 0xffff : (1u << n) - 1), x);
 }
 
-TENON_AVX512 inline __m256 HalfOf(__m512 x, bool is_high) {
-  const __m512d pairs = _mm512_castps_pd(x);
-  return _mm256_castpd_ps(is_high ? _mm512_maskz_extractf64x4_pd(kAll64, pairs, 1)
-                                  : _mm512_maskz_extractf64x4_pd(kAll64, pairs, 0));
+// The float whose bits, as an integer, are the greatest.
+TENON_AVX512 inline float GreatestOf(__m512i x) {
+  const __m256i eight = _mm256_max_epi32(_mm512_maskz_extracti64x4_epi64(kAll64, x, 0),
+                                         _mm512_maskz_extracti64x4_epi64(kAll64, x, 1));
+  __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_max_epi32(four, _mm_unpackhi_epi64(four, four));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 1));
+  return _mm_cvtss_f32(_mm_castsi128_ps(four));
 }
 
-TENON_AVX512 inline float GreatestOf(__m512 x) {
-  const __m256 eight = _mm256_max_ps(HalfOf(x, false), HalfOf(x, true));
-  __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
-}
-
-// By which `most` stands for the greatest of n elements; NaN if there is one.
+// By which `most` stands for the greatest of n elements; NaN if there is one, whose bits are
+// greater than those of any number.
 TENON_AVX512 inline float ScaleOfBlock(const float* x, size_t n, int most) {
-  __m512 greatest = _mm512_setzero_ps();
-  unsigned nans = 0;
+  const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
+  __m512i greatest = _mm512_setzero_si512();
   for (size_t i = 0; i < n; i += 16) {
-    const __m512 some = LoadFirst(x + i, n - i);
-    nans |= _mm512_cmp_ps_mask(some, some, _CMP_UNORD_Q);
-    greatest = _mm512_maskz_max_ps(kAll32, greatest, _mm512_abs_ps(some));
+    const __m512i bits = _mm512_castps_si512(LoadFirst(x + i, n - i));
+    greatest = _mm512_maskz_max_epi32(kAll32, greatest, _mm512_and_si512(bits, magnitude));
   }
-  return nans != 0 ? NAN : GreatestOf(greatest) / static_cast<float>(most);
+  return GreatestOf(greatest) / static_cast<float>(most);
 }
 
 // Writes the `n` elements of a block, and zeros up to the next multiple of 16, as bytes. Returns
@@ -56,29 +53,6 @@ TENON_AVX512 inline float RoundBlock(const float* x, size_t n, int8_t* bytes) {
         _mm512_maskz_cvtps_epi32(kAll32, _mm512_mul_ps(LoadFirst(x + i, n - i), inverse));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + i),
                      _mm512_maskz_cvtsepi32_epi8(kAll32, rounded));
-  }
-  return scale;
-}
-
-// The same in two parts, or three: first the upper bytes, then lower ones without a sign of 8 bits,
-// or twice 7. The bytes of a part are `stride` after those of the one before.
-TENON_AVX512 inline float RoundBlockInParts(const float* x, size_t n, size_t parts, uint8_t* bytes,
-                                            size_t stride) {
-  const unsigned bits = parts == 2 ? 8 : 7;
-  const size_t lower = parts - 1;
-  const float scale = ScaleOfBlock(x, n, (1 << (7 + bits * lower)) - 1);
-  const __m512 inverse = _mm512_set1_ps(scale > 0 ? 1 / scale : 0);
-  const __m512i mask = _mm512_set1_epi32((1 << bits) - 1);
-  for (size_t i = 0; i < n; i += 16) {
-    __m512i rest =
-        _mm512_maskz_cvtps_epi32(kAll32, _mm512_mul_ps(LoadFirst(x + i, n - i), inverse));
-    for (size_t part = lower; part > 0; --part) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + part * stride + i),
-                       _mm512_maskz_cvtepi32_epi8(kAll32, _mm512_and_si512(rest, mask)));
-      rest = _mm512_maskz_srai_epi32(kAll32, rest, bits);
-    }
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes + i),
-                     _mm512_maskz_cvtepi32_epi8(kAll32, rest));
   }
   return scale;
 }

@@ -9,6 +9,7 @@
 #include "kernels/gemm/gemv_nbits.h"
 #include "ops/framework/element_conversion.h"
 #include "ops/framework/op_row.h"
+#include "ops/framework/stateful_kernel.h"
 
 namespace tenon {
 namespace {
@@ -102,6 +103,10 @@ Status CheckElements(const ShapeContext& context, size_t i, std::optional<int64_
 
 // MatMulNBits-1. B is [N, blocks, block_size * bits / 8], the first element in the lowest bits.
 enum NBitsInput : size_t { kA, kB, kScales, kZeroPoints, kGroups, kBias };
+
+// Level 4 allows rounding A to 8 bits, and level 1 nothing. 0, which is the default, lets it be as
+// it is; 2 and 3 stand for float16 and bfloat16.
+constexpr int64_t kUnsetLevel = 0, kFloat32Level = 1, kBfloat16Level = 3, kInt8Level = 4;
 
 struct NBitsAttrs {
   int64_t k = 0, n = 0, bits = 4, block_size = 0, accuracy_level = 0;
@@ -285,9 +290,6 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   }
   const auto fill_row = [&](size_t row, float* out) { kernels::UnpackNBitsRow(w, row, out); };
   const size_t stride = w.blocks() * w.block_size;
-  // Level 4 allows rounding A to 8 bits, and level 1 nothing. 0, which is the default, lets it be
-  // as it is; 2 and 3 stand for float16 and bfloat16.
-  constexpr int64_t kUnsetLevel = 0, kFloat32Level = 1, kInt8Level = 4;
   using Parts = kernels::NBitsParts;
   const Parts many_parts = attrs.accuracy_level == kUnsetLevel ? Parts::kThree : Parts::kTwo;
   const auto has_panels = [&](Parts parts, size_t least_rows) {
@@ -315,6 +317,17 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   }
   return OkStatus();
 }
+
+class MatMulNBits final : public StatefulKernel<InferNBits> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(Bind(info));
+    const bool may_round = info.weights().precision != MatmulPrecision::kHighest;
+    if (may_round && attrs_.accuracy_level == kUnsetLevel) attrs_.accuracy_level = kBfloat16Level;
+    return OkStatus();
+  }
+  Status Run(KernelContext& context) const override { return RunNBits(attrs_, context); }
+};
 
 // MatMulBnb4-1: the weights, [N, K], are one run of blocks, each with its largest magnitude; the
 // first element is in the highest bits. Without transB, A has N columns and Y has K.
@@ -431,7 +444,7 @@ Status RunFpQ4(const FpQ4Attrs& attrs, KernelContext& context) {
 }
 
 constexpr OpRow kRows[] = {
-    Op<InferNBits, RunNBits>("MatMulNBits", {.domain = kMicrosoft, .types = kFloat32Only}),
+    OpClass<MatMulNBits>("MatMulNBits", {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferBnb4, RunBnb4>("MatMulBnb4", {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferFpQ4, RunFpQ4>("MatMulFpQ4", {.domain = kMicrosoft, .types = kFloat32Only}),
 };
