@@ -90,7 +90,7 @@ std::vector<std::byte, std::allocator<std::byte>> RunTasks(Int8GemmArgs args, si
   std::vector<Line> packed_b(PackedInt8GemmBSize(args.n, args.k) / 64 + 1);
   if (packed) {
     auto* data = reinterpret_cast<uint8_t*>(packed_b.data());
-    PackInt8GemmB(args.b, args.n, args.k, data);
+    PackInt8GemmPanels(args.b, args.n, args.k, 0, Int8GemmPanelCount(args.n), data);
     args.packed_b = data;
   }
   std::vector<std::byte> c(args.m * args.n * element + 1, std::byte{0x5a});

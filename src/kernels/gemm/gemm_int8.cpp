@@ -379,9 +379,16 @@ struct Int8GemmGrid {
     const size_t tiles = std::clamp<size_t>(kBlockBytes / row_bytes / shape.mr, 1, 8);
     row_tasks = DivideUp(args.m, tiles * shape.mr);
     block_rows = DivideUp(std::max<size_t>(1, args.m), std::max<size_t>(1, row_tasks));
-    const size_t panel_cost = (block_rows + 8) * std::max<size_t>(1, args.k) * shape.nr;
     const size_t panels = DivideUp(args.n, shape.nr);
-    task_panels = std::clamp<size_t>(kTaskCost / panel_cost, 1, std::max<size_t>(1, panels));
+    // A panel that is packed on the way serves all rows, where columns make enough tasks.
+    constexpr size_t kManyPanels = 8;
+    size_t most_panels = std::max<size_t>(1, panels);
+    if (args.packed_b == nullptr && panels >= kManyPanels) {
+      block_rows = std::max<size_t>(1, args.m);
+      most_panels = panels / 2;
+    }
+    const size_t panel_cost = (block_rows + 8) * std::max<size_t>(1, args.k) * shape.nr;
+    task_panels = std::clamp<size_t>(kTaskCost / panel_cost, 1, most_panels);
     row_tasks = DivideUp(args.m, block_rows);
     column_tasks = DivideUp(panels, task_panels);
   }
@@ -552,14 +559,18 @@ size_t PackedInt8GemmBSize(size_t n, size_t k) {
   return DivideUp(n, shape.nr) * PanelStride(shape, k);
 }
 
-void PackInt8GemmB(const Int8Matrix& b, size_t n, size_t k, uint8_t* packed) {
+size_t Int8GemmPanelCount(size_t n) { return DivideUp(n, ActiveInt8Gemm().shape.nr); }
+
+void PackInt8GemmPanels(const Int8Matrix& b, size_t n, size_t k, size_t first, size_t last,
+                        uint8_t* packed) {
   const Int8GemmTable& table = ActiveInt8Gemm();
-  const size_t nr = table.shape.nr;
-  for (size_t column = 0; column < n; column += nr, packed += PanelStride(table.shape, k)) {
+  const size_t nr = table.shape.nr, stride = PanelStride(table.shape, k);
+  for (size_t panel = first; panel < last; ++panel) {
     Int8Matrix corner = b;
-    corner.data += column * b.column_stride;
-    table.PackPanel(corner, std::min(nr, n - column), k, packed,
-                    reinterpret_cast<int32_t*>(packed + table.shape.PanelBytes(k)));
+    corner.data += panel * nr * b.column_stride;
+    uint8_t* const into = packed + panel * stride;
+    table.PackPanel(corner, std::min(nr, n - panel * nr), k, into,
+                    reinterpret_cast<int32_t*>(into + table.shape.PanelBytes(k)));
   }
 }
 

@@ -20,8 +20,11 @@ namespace tenon::kernels {
 
 // Bytes of a packed [k, n] matrix; a multiple of 64.
 size_t PackedInt8GemmBSize(size_t n, size_t k);
-// packed: PackedInt8GemmBSize(n, k) bytes, aligned to 64.
-void PackInt8GemmB(const Int8Matrix& b, size_t n, size_t k, uint8_t* packed);
+// The panels of columns that it consists of.
+size_t Int8GemmPanelCount(size_t n);
+// Packs the panels [first, last). packed: PackedInt8GemmBSize(n, k) bytes, aligned to 64.
+void PackInt8GemmPanels(const Int8Matrix& b, size_t n, size_t k, size_t first, size_t last,
+                        uint8_t* packed);
 
 // The rows of A may be packed once for all tasks. 0 bytes if no two tasks read the same rows.
 size_t PackedInt8GemmRowsSize(const Int8GemmArgs& args);

@@ -34,7 +34,7 @@ struct Int8GemmArgs {
   Int8Matrix a;
   const std::byte* packed_a = nullptr;  // as RunPackInt8GemmRowsTask wrote it; a is not read then
   Int8Matrix b;                         // its data is not read when packed_b is given
-  const uint8_t* packed_b = nullptr;    // as PackInt8GemmB wrote it, under the same ActiveTarget()
+  const uint8_t* packed_b = nullptr;    // as PackInt8GemmPanels did, under the same ActiveTarget()
   const int32_t* a_zero = nullptr;      // [m], or one if !a_zero_per_row; null: 0
   const int32_t* b_zero = nullptr;      // [n], or one if !b_zero_per_column; null: 0
   bool a_zero_per_row = false;

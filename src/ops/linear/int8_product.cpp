@@ -150,35 +150,50 @@ Status Int8Product::Prepare(KernelInfo& info, size_t b_input, OperandForm a_form
   return OkStatus();
 }
 
-// The packed matrices of `b`, or null if they are not packed.
-Result<const uint8_t*> Int8Product::PackedB(const MatrixStack& b, DataType type) const {
-  if (!packed_.is_kept()) return nullptr;
+// The packed matrices of `b`, or null and the constant that they are made from, or null.
+Result<LazyWeights::Source> Int8Product::KeptB(KernelContext& context, size_t rows,
+                                               const MatrixStack& b, DataType type) const {
+  if (!packed_.is_kept()) return LazyWeights::Source{};
   // A multiple of 64, so it is a whole number of floats.
   const size_t stride = kernels::PackedInt8GemmBSize(b.columns, b.rows);
   const auto bytes = CheckedMul(stride, b.count());
   if (!bytes) return RuntimeException("out of memory for packing {} matrices", b.count());
-  const auto pack = [&](const Tensor& constant, float* packed) {
-    for (size_t i = 0; i < b.count(); ++i) {
-      const Int8Matrix matrix = {static_cast<const uint8_t*>(constant.raw()) + i * b.matrix_stride,
-                                 type == DataType::kInt8, b.row_stride, b.column_stride};
-      kernels::PackInt8GemmB(matrix, b.columns, b.rows,
-                             reinterpret_cast<uint8_t*>(packed) + i * stride);
-    }
+  const size_t panels = kernels::Int8GemmPanelCount(b.columns);
+  const auto pack = [&](const Tensor& constant, float* packed, size_t first, size_t last) {
+    const auto* data = static_cast<const uint8_t*>(constant.raw());
+    context.threads().ParallelFor(last - first, 1, [&](size_t begin, size_t end) {
+      for (size_t part = first + begin; part < first + end; ++part) {
+        const size_t i = part / panels, panel = part % panels;
+        kernels::PackInt8GemmPanels(
+            {data + i * b.matrix_stride, type == DataType::kInt8, b.row_stride, b.column_stride},
+            b.columns, b.rows, panel, panel + 1, reinterpret_cast<uint8_t*>(packed) + i * stride);
+      }
+    });
   };
-  TENON_ASSIGN_OR_RETURN(const float* packed, packed_.Get(*bytes / sizeof(float), pack));
-  return reinterpret_cast<const uint8_t*>(packed);
+  // Few rows read all weights for little work.
+  constexpr size_t kFewRows = 64;
+  const HugePages pages = rows <= kFewRows ? HugePages::kPreferred : HugePages::kIfQuick;
+  return packed_.GetOrRead(*bytes / sizeof(float), panels * b.count(), pack, pages);
 }
 
 size_t Int8Product::ScratchBytes(const KernelContext& context, const Int8ProductCall& call) const {
   const Plan plan = MakePlan(call);
   const size_t values = ValueBytes(call.a_zero) + ValueBytes(call.b_zero) +
                         ValueBytes(call.a_scale) + ValueBytes(call.b_scale);
-  const size_t tasks = kernels::Int8GemmTaskCount(plan.args);
   const size_t matrices = BatchPairs(plan.a.batch, plan.b.batch).count();
-  const size_t bytes =
-      context.TaskScratchBytes(tasks * matrices, kernels::Int8GemmScratchSize(plan.args));
-  const size_t rows = matrices == 1 ? kernels::PackedInt8GemmRowsSize(plan.args) : 0;
-  return CheckedAdd(values + rows, bytes).value_or(SIZE_MAX);
+  // Whether B will have been packed by then is not known.
+  static constexpr std::byte kPacked = {};
+  const auto bytes_for = [&](bool is_packed) {
+    Int8GemmArgs args = plan.args;
+    if (is_packed) args.packed_b = reinterpret_cast<const uint8_t*>(&kPacked);
+    const size_t rows = matrices == 1 ? kernels::PackedInt8GemmRowsSize(args) : 0;
+    if (rows > 0) args.packed_a = &kPacked;
+    const size_t tasks = kernels::Int8GemmTaskCount(args) * matrices;
+    const size_t scratch = context.TaskScratchBytes(tasks, kernels::Int8GemmScratchSize(args));
+    return CheckedAdd(rows, scratch).value_or(SIZE_MAX);
+  };
+  const size_t bytes = std::max(bytes_for(false), packed_.is_kept() ? bytes_for(true) : 0);
+  return CheckedAdd(values, bytes).value_or(SIZE_MAX);
 }
 
 namespace {
@@ -203,7 +218,13 @@ Status Int8Product::RunIn(std::byte* memory, KernelContext& context,
                           const Int8ProductCall& call) const {
   Plan plan = MakePlan(call);
   const BatchPairs pairs(plan.a.batch, plan.b.batch);
-  TENON_ASSIGN_OR_RETURN(plan.args.packed_b, PackedB(plan.b, call.b->type()));
+  TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept,
+                         KeptB(context, plan.a.rows, plan.b, call.b->type()));
+  if (kept.weights) {
+    plan.args.packed_b = reinterpret_cast<const uint8_t*>(kept.weights);
+  } else if (packed_.is_kept()) {
+    plan.args.b.data = static_cast<const uint8_t*>(kept.constant.raw());
+  }
   const size_t packed_stride = kernels::PackedInt8GemmBSize(plan.b.columns, plan.b.rows);
   ReadValues(call.a_zero, &memory, &plan.a_zero);
   ReadValues(call.b_zero, &memory, &plan.b_zero);

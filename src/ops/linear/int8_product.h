@@ -42,7 +42,8 @@ Status CheckProductValues(const ShapeContext& context, const SymbolicShape& a,
 // Immutable once prepared.
 class Int8Product {
  public:
-  // Keeps input `b_input` of the node if it is an int8 or uint8 constant; the first run packs it.
+  // Keeps input `b_input` of the node if it is an int8 or uint8 constant, to pack it as the policy
+  // for weights says.
   Status Prepare(KernelInfo& info, size_t b_input, OperandForm a_form = {},
                  OperandForm b_form = {});
 
@@ -56,7 +57,8 @@ class Int8Product {
  private:
   struct Plan;
   Plan MakePlan(const Int8ProductCall& call) const;
-  Result<const uint8_t*> PackedB(const MatrixStack& b, DataType type) const;
+  Result<LazyWeights::Source> KeptB(KernelContext& context, size_t rows, const MatrixStack& b,
+                                    DataType type) const;
 
   OperandForm a_form_, b_form_;
   LazyWeights packed_;
