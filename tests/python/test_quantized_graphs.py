@@ -290,6 +290,24 @@ def test_bounds_are_integers(form: str, inner: str, bound: str, tmp_path: pathli
     assert_near(integers, run_genuine(model, g.feeds))
 
 
+@pytest.mark.parametrize("bias, fits", [(1_900_000_000, True), (2**31 - 1, False)])
+def test_biases_may_fill_32_bits(bias: int, fits: bool, tmp_path: pathlib.Path) -> None:
+    """Weights close to 0 get a scale close to 0, in which their bias is a large number."""
+    g = Graph("symmetric int8")
+    scales = np.array([0.004, 2e-8, 0.006], np.float32)
+    weights = g.random.integers(-127, 128, (3, 6, 3, 3), np.int8)
+    zeros = np.zeros(3, np.int8)
+    biases = np.array([-4000, bias, 2000], np.int32)
+    x = g.input(1, 6, 9, 9)
+    w = g.op("DequantizeLinear", *map(g.constant, (weights, scales, zeros)), axis=0)
+    b = g.op("DequantizeLinear", *map(g.constant, (biases, scales * np.float32(0.03))), axis=0)
+    model = g.model(g.quantize(g.op("Conv", x, w, b), 0.02))
+    integers, ran = run(model, g.feeds, True, tmp_path)
+    assert ("QLinearConv" in ran) == fits
+    assert ("Conv" in ran) != fits
+    assert_near(integers, run_genuine(model, g.feeds))
+
+
 def test_operators_that_are_not_meant_stay(tmp_path: pathlib.Path) -> None:
     """A Conv whose activation is no bound, one that another node reads too, 16 bits."""
     g = Graph("uint8")

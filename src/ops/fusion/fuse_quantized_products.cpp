@@ -53,19 +53,22 @@ std::optional<std::vector<double>> KnownFloats(const Graph& graph, ValueId id) {
   return values;
 }
 
-// The bias of `channels` sums as integers of their scale; nothing if it is unknown or too large.
+// The bias of `channels` sums as integers of their scale; nothing if it is unknown, or so large that
+// a sum might not fit 32 bits.
 std::optional<std::vector<int32_t>> IntegerBias(const Match& match, int64_t channels,
                                                 double factor) {
   const auto values = KnownFloats(match.graph(), match["bias"]);
   if (!values || values->size() != static_cast<size_t>(channels)) return std::nullopt;
   const double a_scale = factor * match.scalar(kA.scale);
   const Tensor& b_scales = *match.constant(kB.scale);
+  constexpr double kMost = std::numeric_limits<int32_t>::max(), kMostProduct = 255.0 * 255.0;
+  const int64_t depth = match.graph().StoredConstantOf(match[kB.integers])->size() / channels;
+  const double limit = kMost - std::min(kMost / 2, static_cast<double>(depth) * kMostProduct);
   std::vector<int32_t> bias;
   for (size_t i = 0; i < values->size(); ++i) {
     const double b_scale = b_scales.data<float>()[b_scales.size() > 1 ? i : 0];
     const double rounded = std::nearbyint((*values)[i] / (a_scale * b_scale));
-    // Also false for NaN.
-    if (!(std::abs(rounded) <= std::numeric_limits<int32_t>::max() / 2)) return std::nullopt;
+    if (!(std::abs(rounded) <= limit)) return std::nullopt;  // NaN, too
     bias.push_back(static_cast<int32_t>(rounded));
   }
   return bias;
