@@ -130,7 +130,9 @@ void CheckCase(const NhwcCase& c, bool in_is_signed, bool weights_are_signed, bo
   std::vector<std::byte> memory(weight_bytes + Int8NhwcConvScratchSize(args.shape) + 64,
                                 std::byte{0x5a});
   std::byte* packed = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-  PackInt8NhwcWeights(args.shape, data.weights.data(), weights_are_signed, packed);
+  for (size_t task = PackInt8NhwcWeightsTaskCount(args.shape); task-- > 0;) {
+    RunPackInt8NhwcWeightsTask(args.shape, data.weights.data(), weights_are_signed, task, packed);
+  }
   args.packed_weights = packed;
   const auto run = [&] {
     for (size_t task = Int8NhwcConvTaskCount(args.shape); task-- > 0;) {

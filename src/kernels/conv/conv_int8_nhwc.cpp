@@ -11,6 +11,7 @@
 
 #if defined(__x86_64__)
 #include "kernels/gemm/requantize_avx512.h"
+#include "kernels/transpose_avx512.h"
 #endif
 
 namespace tenon::kernels {
@@ -248,7 +249,6 @@ TENON_KEEPS_REGISTERS TENON_VNNI void RunTile(const Tile& tile) {
   StoreTile(tile, sums, kPixels);
 }
 
-#undef TENON_VNNI
 #undef TENON_KEEPS_REGISTERS
 
 template <bool kIsWide, size_t... kPixels>
@@ -401,37 +401,60 @@ class DenseTask {
   int32_t* const offsets_;
 };
 
-// Writes `count` bytes of a channel from byte `first` of a run on, four by four.
-int32_t PackBytes(const int8_t* bytes, size_t first, size_t count, size_t width, int8_t* run) {
-  int32_t sum = 0;
-  for (size_t i = 0; i < count; ++i) sum += bytes[i];
-  size_t i = 0;
-  if (first % 4 == 0) {
-    for (; i + 4 <= count; i += 4) std::memcpy(run + (first + i) * width, bytes + i, 4);
+// Writes bytes [first, first + count) of a run of a channel, whose first tap is `tap`.
+void GatherBytes(const uint8_t* weights, size_t channels, size_t taps, size_t tap, size_t first,
+                 size_t count, uint8_t* out) {
+  tap += first / channels;
+  for (size_t c = first % channels; count > 0; c = 0, ++tap) {
+    const size_t some = std::min(count, channels - c);
+    const uint8_t* from = weights + c * taps + tap;
+    for (size_t i = 0; i < some; ++i) out[i] = from[i * taps];
+    out += some;
+    count -= some;
   }
-  for (; i < count; ++i) run[(first + i) / 4 * 4 * width + (first + i) % 4] = bytes[i];
-  return sum;
 }
 
-// The weights of one output channel in one panel, and their sum.
-void PackChannel(const ConvGeneralShape& shape, const RunShape& runs, const uint8_t* weights,
-                 uint8_t flip, size_t width, int8_t* into, int32_t* sum) {
-  constexpr size_t kSome = 256;
+// A vector of up to kLanes output channels: its part of a panel, and the sums of their weights.
+TENON_VNNI void PackLanes(const ConvGeneralShape& shape, const PackedShape& form,
+                          const uint8_t* weights, bool is_signed, size_t count, size_t width,
+                          int8_t* into, int32_t* sums) {
+  constexpr size_t kChunk = 64;
+  const RunShape& runs = form.runs;
   const size_t channels = shape.in_channels / shape.groups;
   const size_t taps = shape.dims[1].kernel * shape.dims[2].kernel;
-  const size_t run_taps = taps / runs.count;
-  *sum = 0;
-  for (size_t tap = 0; tap < taps; ++tap) {
-    int8_t* run = into + tap / run_taps * runs.quads * width * 4;
-    for (size_t c = 0; c < channels; c += kSome) {
-      const size_t count = std::min(kSome, channels - c);
-      const uint8_t* from = weights + c * taps + tap;
-      int8_t some[kSome];
-      for (size_t i = 0; i < count; ++i) some[i] = static_cast<int8_t>(from[i * taps] ^ flip);
-      *sum += PackBytes(some, tap % run_taps * channels + c, count, width, run);
+  const __m512i flip = _mm512_set1_epi8(is_signed ? 0 : static_cast<char>(0x80));
+  const __m512i ones = _mm512_set1_epi8(1);
+  __m512i all = _mm512_setzero_si512();
+  for (size_t run = 0; run < runs.count; ++run) {
+    for (size_t first = 0; first < runs.bytes; first += kChunk) {
+      const size_t present = std::min(kChunk, runs.bytes - first);
+      const __mmask64 mask = ~uint64_t{0} >> (kChunk - present);
+      __m512i words[kLanes];
+      for (size_t j = 0; j < kLanes; ++j) {
+        words[j] = _mm512_setzero_si512();
+        if (j >= count) continue;
+        const uint8_t* bytes = weights + j * channels * taps + first;
+        uint8_t gathered[kChunk];
+        if (taps > 1) {
+          GatherBytes(weights + j * channels * taps, channels, taps, taps / runs.count * run, first,
+                      present, gathered);
+          bytes = gathered;
+        }
+        words[j] = _mm512_maskz_mov_epi8(
+            mask, _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, bytes), flip));
+      }
+      TransposeLanes(words);
+      int8_t* const quads = into + (run * runs.quads + first / 4) * width * 4;
+      for (size_t i = 0; i * 4 < present; ++i) {
+        _mm512_storeu_si512(quads + i * width * 4, words[i]);
+        all = _mm512_dpbusd_epi32(all, ones, words[i]);
+      }
     }
   }
+  _mm512_mask_storeu_epi32(sums, static_cast<__mmask16>((1u << count) - 1), all);
 }
+
+#undef TENON_VNNI
 
 }  // namespace
 
@@ -449,23 +472,25 @@ size_t PackedInt8NhwcWeightsSize(const ConvGeneralShape& shape) {
   return SumsOffset(shape) + RoundUp64(shape.out_channels * sizeof(int32_t));
 }
 
-void PackInt8NhwcWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
-                         std::byte* packed) {
+size_t PackInt8NhwcWeightsTaskCount(const ConvGeneralShape& shape) {
+  if (IsNhwcDepthwise(shape)) return 1;
+  return shape.groups * DivideUp(shape.out_channels / shape.groups, kLanes);
+}
+
+void RunPackInt8NhwcWeightsTask(const ConvGeneralShape& shape, const uint8_t* weights,
+                                bool is_signed, size_t task, std::byte* packed) {
   if (IsNhwcDepthwise(shape)) return PackDepthwiseNhwc(shape, weights, is_signed, packed);
   const PackedShape form(shape);
-  const uint8_t flip = is_signed ? 0 : 0x80;
+  const size_t vectors = DivideUp(form.channels, kLanes);
+  const size_t group = task / vectors, vector = task % vectors, panel = vector * kLanes / kPanel;
+  const size_t in_group = vector * kLanes, channel = group * form.channels + in_group;
   const size_t channel_size =
       shape.in_channels / shape.groups * shape.dims[1].kernel * shape.dims[2].kernel;
-  auto* const sums = reinterpret_cast<int32_t*>(packed + SumsOffset(shape));
-  std::memset(packed, 0, SumsOffset(shape));
-  for (size_t channel = 0; channel < shape.out_channels; ++channel) {
-    const size_t group = channel / form.channels, in_group = channel % form.channels;
-    const size_t panel = in_group / kPanel;
-    auto* into = reinterpret_cast<int8_t*>(packed) + group * form.GroupBytes() +
-                 panel * form.PanelBytes(kPanel) + in_group % kPanel * 4;
-    PackChannel(shape, form.runs, weights + channel * channel_size, flip, form.PanelChannels(panel),
-                into, sums + channel);
-  }
+  PackLanes(shape, form, weights + channel * channel_size, is_signed,
+            std::min(kLanes, form.channels - in_group), form.PanelChannels(panel),
+            reinterpret_cast<int8_t*>(packed) + group * form.GroupBytes() +
+                panel * form.PanelBytes(kPanel) + in_group % kPanel * 4,
+            reinterpret_cast<int32_t*>(packed + SumsOffset(shape)) + channel);
 }
 
 size_t Int8NhwcConvTaskCount(const ConvGeneralShape& shape) {
@@ -491,7 +516,9 @@ void RunInt8NhwcConvTask(const Int8ConvArgs& args, size_t task, std::byte* scrat
 
 bool HasInt8NhwcConv(const ConvGeneralShape&) { return false; }
 size_t PackedInt8NhwcWeightsSize(const ConvGeneralShape&) { return 0; }
-void PackInt8NhwcWeights(const ConvGeneralShape&, const uint8_t*, bool, std::byte*) {}
+size_t PackInt8NhwcWeightsTaskCount(const ConvGeneralShape&) { return 0; }
+void RunPackInt8NhwcWeightsTask(const ConvGeneralShape&, const uint8_t*, bool, size_t, std::byte*) {
+}
 size_t Int8NhwcConvTaskCount(const ConvGeneralShape&) { return 0; }
 size_t Int8NhwcConvScratchSize(const ConvGeneralShape&) { return 0; }
 void RunInt8NhwcConvTask(const Int8ConvArgs&, size_t, std::byte*) {}

@@ -21,15 +21,17 @@ bool HasInt8NhwcConv(const ConvGeneralShape& shape);
 
 // Bytes of packed weights; a multiple of 64.
 size_t PackedInt8NhwcWeightsSize(const ConvGeneralShape& shape);
+// Tasks that pack weights; they may run in any order and at once.
+size_t PackInt8NhwcWeightsTaskCount(const ConvGeneralShape& shape);
 // weights: [out_channels][in_channels / groups][height][width], uint8 with the zero point 128, or
 // int8. packed: aligned to 64.
-void PackInt8NhwcWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
-                         std::byte* packed);
+void RunPackInt8NhwcWeightsTask(const ConvGeneralShape& shape, const uint8_t* weights,
+                                bool is_signed, size_t task, std::byte* packed);
 
 size_t Int8NhwcConvTaskCount(const ConvGeneralShape& shape);
 size_t Int8NhwcConvScratchSize(const ConvGeneralShape& shape);
 // args.in: [batch][height][width][in_channels]; args.out likewise; args.packed_weights: as
-// PackInt8NhwcWeights wrote them. Zero points of weights are not read. scratch: aligned to 64, with
+// the tasks above wrote them. Zero points of weights are not read. scratch: aligned to 64, with
 // any content.
 void RunInt8NhwcConvTask(const Int8ConvArgs& args, size_t task, std::byte* scratch);
 

@@ -53,8 +53,8 @@ std::optional<std::vector<double>> KnownFloats(const Graph& graph, ValueId id) {
   return values;
 }
 
-// The bias of `channels` sums as integers of their scale; nothing if it is unknown, or so large that
-// a sum might not fit 32 bits.
+// The bias of `channels` sums as integers of their scale; nothing if it is unknown, or so large
+// that a sum might not fit 32 bits.
 std::optional<std::vector<int32_t>> IntegerBias(const Match& match, int64_t channels,
                                                 double factor) {
   const auto values = KnownFloats(match.graph(), match["bias"]);

@@ -67,7 +67,7 @@ class NhwcConv final : public StatefulKernel<InferNhwcConv> {
     if (context.HasInput(kTable)) {
       args.table = static_cast<const uint8_t*>(context.Input(kTable).raw());
     }
-    TENON_ASSIGN_OR_RETURN(args.packed_weights, PackedWeights(args));
+    TENON_ASSIGN_OR_RETURN(args.packed_weights, PackedWeights(context, args));
 
     const size_t channels = args.shape.out_channels;
     const size_t channel_bytes = RoundUp<size_t>(channels * sizeof(float), 64);
@@ -97,10 +97,17 @@ class NhwcConv final : public StatefulKernel<InferNhwcConv> {
     }
   }
 
-  Result<const std::byte*> PackedWeights(const kernels::Int8ConvArgs& args) const {
+  Result<const std::byte*> PackedWeights(KernelContext& context,
+                                         const kernels::Int8ConvArgs& args) const {
     const auto pack = [&](const Tensor& constant, float* packed) {
-      kernels::PackInt8NhwcWeights(args.shape, static_cast<const uint8_t*>(constant.raw()),
-                                   args.weights_are_signed, reinterpret_cast<std::byte*>(packed));
+      const size_t tasks = kernels::PackInt8NhwcWeightsTaskCount(args.shape);
+      context.threads().ParallelFor(tasks, 1, [&](size_t begin, size_t end) {
+        for (size_t task = begin; task < end; ++task) {
+          kernels::RunPackInt8NhwcWeightsTask(
+              args.shape, static_cast<const uint8_t*>(constant.raw()), args.weights_are_signed,
+              task, reinterpret_cast<std::byte*>(packed));
+        }
+      });
     };
     // A multiple of 64, so it is a whole number of floats.
     const size_t bytes = kernels::PackedInt8NhwcWeightsSize(args.shape);
