@@ -91,8 +91,8 @@ TEST_F(GemmNBitsTest, MatchesReference) {
     for (const size_t block : {16, 32, 64, 128}) {
       for (const size_t k : {1, 16, 33, 96, 300}) {
         for (const NBitsParts parts : {NBitsParts::kOne, NBitsParts::kTwo, NBitsParts::kThree}) {
-          CheckCase({9, 37, k, bits, block, false}, parts);
-          CheckCase({3, 16, k, bits, block, true}, parts);
+          CheckCase({10, 37, k, bits, block, false}, parts);
+          CheckCase({11, 16, k, bits, block, true}, parts);
         }
       }
     }
@@ -100,7 +100,8 @@ TEST_F(GemmNBitsTest, MatchesReference) {
 }
 
 TEST_F(GemmNBitsTest, DividesRowsIntoTiles) {
-  for (size_t m = 1; m <= 30; ++m) CheckCase({m, 33, 64, 4, 32, true}, NBitsParts::kOne);
+  for (size_t m = kLeastInt8NBitsRows; m <= 40; ++m)
+    CheckCase({m, 33, 64, 4, 32, true}, NBitsParts::kOne);
 }
 
 TEST_F(GemmNBitsTest, TellsRowsThatAreNotFinite) {
@@ -112,17 +113,18 @@ TEST_F(GemmNBitsTest, TellsRowsThatAreNotFinite) {
   w.scales = &scale;
   if (!HasInt8NBitsPanels(w, NBitsParts::kTwo)) GTEST_SKIP() << "no dot products of bytes here";
   const auto check = [&](float special, NBitsParts parts) {
-    std::vector<float> x(2 * 32, 1.0f);
+    constexpr size_t kRows = kLeastInt8NBitsRows;
+    std::vector<float> x(kRows * 32, 1.0f);
     x[5] = special;
-    const size_t row_memory = Int8NBitsRows::Bytes(w, parts, 2);
+    const size_t row_memory = Int8NBitsRows::Bytes(w, parts, kRows);
     std::vector<std::byte> memory(row_memory + NBitsPanelBytes(w) + 64);
     std::byte* aligned = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-    const Int8NBitsRows rows(w, parts, 2, aligned);
-    for (size_t i = 0; i < 2; ++i) rows.Set(w, i, x.data() + i * 32);
-    float y[2] = {};
+    const Int8NBitsRows rows(w, parts, kRows, aligned);
+    for (size_t i = 0; i < kRows; ++i) rows.Set(w, i, x.data() + i * 32);
+    float y[kRows] = {};
     RunNBitsPanel(w, rows, nullptr, 0, y, 1, aligned + row_memory);
     EXPECT_FALSE(std::isfinite(y[0]));
-    EXPECT_NEAR(y[1], 16 * 2 * 2 + 16 * 1 * 2, 1e-4);
+    for (size_t i = 1; i < kRows; ++i) EXPECT_NEAR(y[i], 16 * 2 * 2 + 16 * 1 * 2, 1e-4);
   };
   for (const NBitsParts parts : {NBitsParts::kOne, NBitsParts::kTwo, NBitsParts::kThree}) {
     check(std::numeric_limits<float>::infinity(), parts);
@@ -138,7 +140,7 @@ TEST_F(GemmNBitsTest, LargeBlocksHaveOnePart) {
     const size_t most = parts == NBitsParts::kTwo ? 4096 : 64;
     w.block_size = most;
     EXPECT_TRUE(HasInt8NBitsPanels(w, parts));
-    CheckCase({2, 3, most, 4, most, true}, parts);
+    CheckCase({10, 3, most, 4, most, true}, parts);
     w.block_size = 2 * most;
     EXPECT_FALSE(HasInt8NBitsPanels(w, parts));
   }

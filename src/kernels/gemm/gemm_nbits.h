@@ -18,12 +18,16 @@ namespace tenon::kernels {
 // whose sums fit 32 bits. Nothing else below may be called otherwise.
 bool HasInt8NBitsPanels(const NBitsMatrix& w, NBitsParts parts);
 
+// Fewer rows are for gemv_nbits.h.
+inline constexpr size_t kLeastInt8NBitsRows = 10;
+
 // Rounded rows, in memory that is aligned to 64.
 class Int8NBitsRows {
  public:
   // A multiple of 64.
   static size_t Bytes(const NBitsMatrix& w, NBitsParts parts, size_t m);
 
+  // m: at least kLeastInt8NBitsRows.
   Int8NBitsRows(const NBitsMatrix& w, NBitsParts parts, size_t m, std::byte* memory);
 
   // Rounds row i, x: [k]. A row with infinities or NaN makes products that are not finite.

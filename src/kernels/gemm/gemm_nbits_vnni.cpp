@@ -65,7 +65,8 @@ namespace {
 
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
 
-constexpr size_t kMostRows = 7;
+constexpr size_t kMostRows = 7, kFewestRows = 5;  // of a tile
+static_assert(kLeastInt8NBitsRows / 2 >= kFewestRows);
 constexpr size_t kLanes = 16;  // of 32 bits
 
 constexpr uint64_t FirstBits(size_t n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
@@ -293,10 +294,10 @@ TENON_VNNI void RunTile(const TileRows& rows, size_t block_size, const Panel& pa
 
 template <NBitsParts kParts, size_t... kRows>
 constexpr auto TileFunctions(std::index_sequence<kRows...>) {
-  return std::array{&RunTile<kRows + 1, kParts>...};
+  return std::array{&RunTile<kFewestRows + kRows, kParts>...};
 }
-constexpr auto kRowCounts = std::make_index_sequence<kMostRows>();
-// [parts - 1][rows - 1]
+constexpr auto kRowCounts = std::make_index_sequence<kMostRows - kFewestRows + 1>();
+// [parts - 1][rows - kFewestRows]
 constexpr std::array kTiles = {TileFunctions<NBitsParts::kOne>(kRowCounts),
                                TileFunctions<NBitsParts::kTwo>(kRowCounts),
                                TileFunctions<NBitsParts::kThree>(kRowCounts)};
@@ -363,7 +364,7 @@ void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float*
     const size_t tile_rows = (m - row + tiles - tile - 1) / (tiles - tile);
     alignas(64) float total[kMostRows * kColumns];
     const auto& functions = kTiles[static_cast<size_t>(rows.parts()) - 1];
-    functions[tile_rows - 1](
+    functions[tile_rows - kFewestRows](
         {rows.bytes(row), rows.stride(), rows.scales(row), rows.starts(row), w.blocks()},
         w.block_size, panel, total);
     for (size_t r = 0; r < tile_rows; ++r, ++row) {

@@ -214,6 +214,7 @@ Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, si
 
 // From this number of rows of A on, unpacking the weights to bytes pays.
 constexpr size_t kLeastPanelRows = 16;
+static_assert(kLeastPanelRows >= kernels::kLeastInt8NBitsRows);
 
 // The product with rows of A that are rounded to parts of 8 bits, for many of them.
 Status MultiplyPanels(const kernels::NBitsMatrix& w, kernels::NBitsParts parts, const float* bias,
