@@ -1,6 +1,6 @@
 // Operators that work on each element of quantized tensors: com.microsoft's QLinearAdd, QLinearMul,
 // QLinearLeakyRelu, QLinearSigmoid, QLinearSoftmax, QLinearConcat, QLinearWhere, and our own
-// QLinearActivation and QLinearTable.
+// QLinearActivation, QLinearTable and, with the scale as it is, QLinearSoftmax.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -397,8 +397,8 @@ Status InferSoftmax(const SoftmaxAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// `whole_steps`: as many results as fit are between 0 and 1, which is what onnxruntime's QLinearSoftmax
-// makes of y_scale.
+// `whole_steps`: y_scale becomes the inverse of an integer, rounded down, as in onnxruntime's
+// QLinearSoftmax.
 Status RunSoftmaxWith(bool whole_steps, const SoftmaxAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
