@@ -2,6 +2,7 @@
 // result or a status, within bounded time and memory.
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -57,6 +58,12 @@ Value MakeInput(const ValueType& type, uint32_t& state) {
       case DataType::kInt32:
         tensor->data<int32_t>()[i] = number;
         break;
+      case DataType::kInt8:
+        tensor->data<int8_t>()[i] = static_cast<int8_t>(16 * number);
+        break;
+      case DataType::kUint8:
+        tensor->data<uint8_t>()[i] = static_cast<uint8_t>(16 * number + 64);
+        break;
       case DataType::kBool:
         tensor->data<bool>()[i] = number > 0;
         break;
@@ -67,8 +74,9 @@ Value MakeInput(const ValueType& type, uint32_t& state) {
   const bool is_filled =
       type.element_type == DataType::kFloat || type.element_type == DataType::kDouble ||
       type.element_type == DataType::kInt64 || type.element_type == DataType::kInt32 ||
+      type.element_type == DataType::kInt8 || type.element_type == DataType::kUint8 ||
       type.element_type == DataType::kBool;
-  if (!is_filled) std::fill_n(tensor->data<std::byte>(), tensor->bytes(), std::byte{0});
+  if (!is_filled) std::memset(tensor->raw(), 0, tensor->bytes());
   return *std::move(tensor);
 }
 

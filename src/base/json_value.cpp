@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <utility>
 
 #include "base/json_text.h"
 #include "base/parse_double.h"
@@ -24,7 +25,7 @@ class Reader {
         ReadList('}', [&] {
           std::string name = ReadString();
           rest_.remove_prefix(1);  // the colon
-          value.members.emplace_back(std::move(name), Read());
+          value.members.push_back({std::move(name), Read()});
         });
         break;
       case '[':
@@ -113,8 +114,8 @@ class Reader {
 
 const JsonValue* JsonValue::Find(std::string_view name) const {
   const auto found = std::find_if(members.begin(), members.end(),
-                                  [&](const auto& member) { return member.first == name; });
-  return found == members.end() ? nullptr : &found->second;
+                                  [&](const auto& member) { return member.name == name; });
+  return found == members.end() ? nullptr : &found->value;
 }
 
 std::optional<JsonValue> ParseJson(std::string_view text) {

@@ -11,8 +11,8 @@ TEST(JsonValueTest, KeepsKindsAndOrder) {
   const auto root = ParseJson(R"({"b": [1, -2.5e1, true, false, null], "a": {}, "b": 3})");
   ASSERT_TRUE(root);
   ASSERT_EQ(root->members.size(), 3u);
-  EXPECT_EQ(root->members[1].first, "a");
-  EXPECT_EQ(root->members[1].second.kind, JsonValue::Kind::kObject);
+  EXPECT_EQ(root->members[1].name, "a");
+  EXPECT_EQ(root->members[1].value.kind, JsonValue::Kind::kObject);
   const JsonValue* const list = root->Find("b");
   ASSERT_EQ(list->kind, JsonValue::Kind::kArray) << "the first of a name counts";
   EXPECT_EQ(list->elements[1].number, -25);

@@ -29,6 +29,14 @@ TEST(ImageDecoderTest, ReadsEveryFormat) {
   }
 }
 
+TEST(ImageDecoderTest, ReadsAnEmptyChunkOfPixels) {
+  constexpr size_t kBehindHeader = 33;
+  const uint8_t chunk[] = {0, 0, 0, 0, 'I', 'D', 'A', 'T', 0x35, 0xaf, 0x06, 0x1e};
+  std::vector<uint8_t> file(std::begin(kPng), std::end(kPng));
+  file.insert(file.begin() + kBehindHeader, std::begin(chunk), std::end(chunk));
+  EXPECT_EQ(ElementsOf<uint8_t>(RunTensorOp(Call(file))), kExpected);
+}
+
 // Formats that need a library are read if it is installed; otherwise the error names it.
 TEST(ImageDecoderTest, ReadsOrNamesTheLibrary) {
   const std::pair<std::span<const uint8_t>, std::string> files[] = {

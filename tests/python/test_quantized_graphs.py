@@ -149,6 +149,12 @@ CASES: dict[str, tuple[Callable[[Graph], str], set[str]]] = {
         ),
         {"DequantizeLinear", "Mul", "QuantizeLinear"},
     ),
+    "a constant with the rank of the tensor": (
+        lambda g: g.quantize(
+            g.op("Mul", g.input(2, 3, 40), g.constant(np.full((1, 1, 1), 0.5, np.float32))), 0.02
+        ),
+        {"QLinearTable"},
+    ),
     "sum of activations of the same": (
         lambda g: g.quantize(
             g.op("Add", *(g.between(g.op(f, x), 0.02) for f, x in twice(g.input(3, 40)))), 0.03
@@ -173,6 +179,11 @@ CASES: dict[str, tuple[Callable[[Graph], str], set[str]]] = {
     ),
     "softmax": (
         lambda g: g.quantize(g.op("Softmax", g.input(4, 9), axis=1), 1 / 256),
+        {"QLinearSoftmax"},
+    ),
+    # 1 is no multiple of the scale, which com.microsoft's QLinearSoftmax would change.
+    "softmax, of other steps": (
+        lambda g: g.quantize(g.op("Softmax", g.input(4, 9, 30), axis=1), 0.0117),
         {"QLinearSoftmax"},
     ),
     "concat": (

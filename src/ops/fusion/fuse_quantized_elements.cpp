@@ -64,13 +64,14 @@ ValueId MakeAveragePool(Replacement& r) {
   return r.Op("QLinearAveragePool", UnaryInputs(r), std::move(attributes), kMicrosoft);
 }
 
+// Not com.microsoft QLinearSoftmax, which changes the scale of the results.
 ValueId MakeSoftmax(Replacement& r) {
   constexpr int32_t kOneAxis = 13;
   const Node& softmax = r.node("node");
   std::vector<Attribute> attributes;
   attributes.emplace_back("axis", softmax.GetInt("axis", softmax.opset < kOneAxis ? 1 : -1));
   attributes.emplace_back("opset", int64_t{softmax.opset});
-  return r.Op("QLinearSoftmax", UnaryInputs(r), std::move(attributes), kMicrosoft);
+  return r.Op("QLinearSoftmax", UnaryInputs(r), std::move(attributes), kTenon);
 }
 
 struct JoinedOperand {
@@ -249,7 +250,7 @@ std::vector<Fusion> QuantizedElementFusions() {
   add(kMicrosoft, "QLinearAveragePool", std::move(pool));
   Rule softmax = UnaryRule("quantized softmax", "Softmax", "QLinearSoftmax");
   softmax.replace = MakeSoftmax;
-  add(kMicrosoft, "QLinearSoftmax", std::move(softmax));
+  add(kTenon, "QLinearSoftmax", std::move(softmax));
   add(kMicrosoft, "QLinearConcat",
       {.name = "quantized concat",
        .pattern = Quantized(Op("Concat", {Any("first")}).WithMoreInputs().As("concat")),

@@ -142,7 +142,8 @@ class TableFusion {
     if (!row->make(info, row->options.traits, kernel).ok()) return false;
     Result<std::vector<Value>> made = EvaluateNode(graph_, node, *kernel, inputs, threads_);
     if (!made || !(*made)[0].is_tensor() || (*made)[0].tensor().size() != kBytes) return false;
-    results_.emplace(node.outputs[0], std::move((*made)[0]));
+    // Constants may have added axes of one element.
+    results_.emplace(node.outputs[0], Value((*made)[0].tensor().Reshaped(Shape({kBytes}))));
     return true;
   }
 

@@ -1,6 +1,6 @@
 // Operators that work on each element of quantized tensors: com.microsoft's QLinearAdd, QLinearMul,
 // QLinearLeakyRelu, QLinearSigmoid, QLinearSoftmax, QLinearConcat, QLinearWhere, and our own
-// QLinearActivation and QLinearTable.
+// QLinearActivation, QLinearTable and, with the scale as it is, QLinearSoftmax.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -397,7 +397,9 @@ Status InferSoftmax(const SoftmaxAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
+// `whole_steps`: y_scale becomes the inverse of an integer, rounded down, as in onnxruntime's
+// QLinearSoftmax.
+Status RunSoftmaxWith(bool whole_steps, const SoftmaxAttrs& attrs, KernelContext& context) {
   const Tensor& x = context.Input(0);
   Tensor& y = context.Output(0);
   if (x.size() == 0) return OkStatus();
@@ -407,7 +409,7 @@ Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
   const auto inner = static_cast<size_t>(x.shape().Product(end_axis, x.rank()));
   const Int8Quantization of_x = QuantizationIn(context, 1, 2, x.type());
   Int8Quantization of_y = QuantizationIn(context, 3, 4, y.type());
-  of_y.scale = 1 / std::floor(1 / of_y.scale);  // so does onnxruntime
+  if (whole_steps) of_y.scale = 1 / std::floor(1 / of_y.scale);
   const kernels::QuantizedSoftmax softmax(of_x.scale, TypeOf(of_x), of_y.scale, of_y.zero_point,
                                           TypeOf(of_y));
   const auto* from = static_cast<const uint8_t*>(x.raw());
@@ -434,6 +436,14 @@ Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
   return OkStatus();
 }
 
+Status RunSoftmax(const SoftmaxAttrs& attrs, KernelContext& context) {
+  return RunSoftmaxWith(false, attrs, context);
+}
+
+Status RunSoftmaxInWholeSteps(const SoftmaxAttrs& attrs, KernelContext& context) {
+  return RunSoftmaxWith(true, attrs, context);
+}
+
 constexpr OpOptions kBytes = {.domain = kMicrosoft, .types = kByteTypes};
 
 constexpr OpRow kRows[] = {
@@ -444,7 +454,8 @@ constexpr OpRow kRows[] = {
     Op<InferActivation, RunActivation>("QLinearActivation",
                                        {.domain = "com.tenon", .types = kByteTypes}),
     Op<InferTable, RunTable>("QLinearTable", {.domain = "com.tenon", .types = kByteTypes}),
-    Op<InferSoftmax, RunSoftmax>("QLinearSoftmax", kBytes),
+    Op<InferSoftmax, RunSoftmaxInWholeSteps>("QLinearSoftmax", kBytes),
+    Op<InferSoftmax, RunSoftmax>("QLinearSoftmax", {.domain = "com.tenon", .types = kByteTypes}),
     Op<InferConcat, RunConcat>("QLinearConcat",
                                {.domain = kMicrosoft, .types = kByteTypes, .typed_input = 2}),
     Op<InferWhere, RunWhere>("QLinearWhere", {.domain = kMicrosoft, .types = {DataType::kBool}}),
