@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch._dynamo.backends.registry import register_backend
 from torch._dynamo.utils import counters
-from torch._functorch.aot_autograd import aot_module_simplified
 
+from ._aot import aot_module_simplified
 from ._decompositions import decompositions
 from ._joint import partition_joint
 from ._partition import boxed, partition
