@@ -560,8 +560,11 @@ class RecurrentGradient final : public StatefulKernel<InferRecurrentGradient<kRo
                            CellActivationsOf(this->attrs_, directions, DefaultActivations(kKind)));
     for (const CellActivation& f : activations_) {
       if (kernels::HasSlopes(f)) continue;
-      return NotImplemented("no gradient with clip, or through {} with alpha = {}",
-                            InfoOf(f.op).name, f.alpha);
+      return NotImplemented("no gradient through {} with alpha = {}", InfoOf(f.op).name, f.alpha);
+    }
+    // `clip` does not bound the argument of the output's activation.
+    for (size_t i = 2; kKind == RecurrentKind::kLstm && i < activations_.size(); i += 3) {
+      activations_[i].clip = CellActivation().clip;
     }
     return OkStatus();
   }
