@@ -6,9 +6,25 @@
 namespace tenon {
 namespace {
 
+bool KeepsRatios(const Inputs& in) {
+  return in.node.GetString("keep_aspect_ratio_policy", "stretch") != "stretch";
+}
+
+// The scale of all axes where Resize keeps their ratios, in double.
+ValueId CommonScale(Builder& b, const Inputs& in, const std::vector<int64_t>& axes) {
+  const auto in_double = [&](ValueId value) {
+    return b.Op("Cast", {value}, Attributes(Int("to", static_cast<int64_t>(DataType::kDouble))));
+  };
+  const ValueId before = b.Op("Gather", {b.Op("Shape", {in.x(0)}), b.Integers(axes)});
+  const ValueId scales = Div(b, in_double(in.x(3)), in_double(before));
+  const bool not_larger = in.node.GetString("keep_aspect_ratio_policy", "") == "not_larger";
+  return b.Op(not_larger ? "ReduceMin" : "ReduceMax", {scales});
+}
+
 // What Resize does along one axis, as a matrix [in, out], in the type of x: rows of ones and zeros,
-// resized.
-ValueId ResizeMatrix(Builder& b, const Inputs& in, int64_t axis, size_t place, size_t count) {
+// resized. `common` is the scale where it keeps the ratios of axes.
+ValueId ResizeMatrix(Builder& b, const Inputs& in, ValueId common, int64_t axis, size_t place,
+                     size_t count) {
   constexpr int32_t kFirstWithScalesAsInput = 9, kFirstWithSizes = 11;
   const auto size = [&](ValueId value) {
     return b.Op("Gather", {b.Op("Shape", {value}), Integer(b, axis)});
@@ -48,6 +64,10 @@ ValueId ResizeMatrix(Builder& b, const Inputs& in, int64_t axis, size_t place, s
   }
   if (in.x(3) != ValueId::kNone) {
     inputs[3] = pair(rows, size(in.y()));
+    if (common != ValueId::kNone) {
+      inputs[2] = pair(number(1, common), common);
+      return b.Op("ScaledResize", inputs, std::move(attributes), kMicrosoft);
+    }
   } else {
     inputs[2] = pair(number(1, in.x(2)), element(in.x(2), place));
     inputs.pop_back();
@@ -58,6 +78,7 @@ ValueId ResizeMatrix(Builder& b, const Inputs& in, int64_t axis, size_t place, s
 // Whether Resize leaves an axis as it is, as far as that is known.
 bool IsKept(Builder& b, const Inputs& in, int64_t axis, size_t place) {
   if (in.node.GetString("coordinate_transformation_mode", "") == "tf_crop_and_resize") return false;
+  if (KeepsRatios(in)) return false;  // rounded to the same size, elements move all the same
   const auto i = static_cast<size_t>(axis);
   const Attribute* attribute = in.node.FindAttribute("scales");
   if (attribute != nullptr) return (*attribute->get<std::vector<float>>())[i] == 1;
@@ -72,17 +93,15 @@ bool IsKept(Builder& b, const Inputs& in, int64_t axis, size_t place) {
 // with the transposed matrix of what it did.
 Result<Gradients> Resize(Builder& b, const Inputs& in) {
   TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
-  if (in.node.GetString("keep_aspect_ratio_policy", "stretch") != "stretch") {
-    return NotImplemented("{} has no gradient yet with keep_aspect_ratio_policy",
-                          in.node.Describe());
-  }
   std::vector<int64_t> axes = in.node.GetInts("axes");
   if (in.node.FindAttribute("axes") == nullptr) axes = AxesBetween(0, rank);
+  const ValueId common =
+      KeepsRatios(in) && in.x(3) != ValueId::kNone ? CommonScale(b, in, axes) : ValueId::kNone;
   ValueId dx = in.dy();
   for (size_t place = 0; place < axes.size(); ++place) {
     const int64_t axis = axes[place] < 0 ? axes[place] + rank : axes[place];
     if (IsKept(b, in, axis, place)) continue;
-    const ValueId matrix = ResizeMatrix(b, in, axis, place, axes.size());
+    const ValueId matrix = ResizeMatrix(b, in, common, axis, place, axes.size());
     if (axis == rank - 2) {
       dx = b.Op("MatMul", {matrix, dx});
       continue;

@@ -16,9 +16,14 @@ FUNCTIONS = {
     "Elu": torch.nn.functional.elu,
     "Softsign": torch.nn.functional.softsign,
     "Softplus": torch.nn.functional.softplus,
+    "HardSigmoid": lambda x: (float(np.float32(0.2)) * x + 0.5).clamp(0, 1),
 }
 DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 Tensors = dict[str, Any]
+
+
+def clipped(function: Any, bound: float) -> Any:
+    return lambda x: function(x.clamp(-bound, bound))
 
 
 class Direction:
@@ -27,6 +32,9 @@ class Direction:
     def __init__(self, kind: str, options: dict[str, Any], values: Tensors, d: int) -> None:
         self.kind, self.options = kind, options
         self.functions = [FUNCTIONS[f] for f in options.get("activations", DEFAULTS[kind])]
+        if "clip" in options:
+            of_gates = [clipped(f, options["clip"]) for f in self.functions[:2]]
+            self.functions = of_gates + self.functions[2:]
         self.w, self.r = values["W"][d], values["R"][d]
         rows = self.w.shape[0]
         zeros = torch.zeros(2 * rows, dtype=torch.double)

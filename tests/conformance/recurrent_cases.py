@@ -35,6 +35,19 @@ CASES: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "RNN": ("RNN", ("B", "initial_h"), {}),
     "RNN in both directions": ("RNN", ALL[:3], {"direction": "bidirectional"}),
     "RNN of Relu": ("RNN", ("B", "lens"), {"activations": ["Relu"], "layout": 1}),
+    "LSTM, clipped": ("LSTM", ALL, {"direction": "bidirectional", "clip": 0.875}),
+    "LSTM of other functions, clipped": (
+        "LSTM",
+        ("B", "initial_h", "initial_c"),
+        {"activations": ["HardSigmoid", "Softsign", "Elu"], "direction": "reverse", "clip": 0.75},
+    ),
+    "GRU, clipped": ("GRU", ALL[:3], {"direction": "bidirectional", "clip": 0.875}),
+    "GRU of PyTorch, clipped": (
+        "GRU",
+        ("B", "initial_h"),
+        {"linear_before_reset": 1, "direction": "reverse", "clip": 0.75},
+    ),
+    "RNN of Softplus, clipped": ("RNN", ("B",), {"activations": ["Softplus"], "clip": 0.75}),
 }
 
 

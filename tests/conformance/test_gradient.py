@@ -529,6 +529,8 @@ def test_softmax_before_opset_13_adds_up_all_axes_from_its_own(
 
 
 RESIZED = [1, 2, 5, 4]
+CROPPED_PAIR = [0.2, -0.3, 0.9, 0.8]
+CROPPED = [0.0, 0.0, *CROPPED_PAIR[:2], 1.0, 1.0, *CROPPED_PAIR[2:]]
 # Attributes, and the sizes or scales of Resize.
 RESIZES = {
     "nearest": ('mode="nearest"', "scales", [1, 1, 2, 2]),
@@ -553,6 +555,32 @@ RESIZES = {
 }
 
 
+# The same with sizes that are limits. They are rounded, to 5 x 3, 6 x 5 and so on, by scales that
+# they do not tell. The last ones keep an axis as long as it is.
+RESIZES |= {
+    f"{name}, {policy}": (
+        f'{attributes}, axes=[2, 3], keep_aspect_ratio_policy="{policy}"',
+        "sizes",
+        sizes,
+    )
+    for policy in ("not_larger", "not_smaller")
+    for name, attributes, sizes in [
+        ("nearest", 'mode="nearest", nearest_mode="floor"', [6, 7]),
+        ("linear", 'mode="linear"', [7, 3]),
+        ("linear between corners", f"{RESIZES['linear between corners'][0]}", [8, 5]),
+        (
+            "symmetric",
+            'mode="linear", coordinate_transformation_mode="half_pixel_symmetric"',
+            [8, 5],
+        ),
+        ("antialias", 'mode="linear", antialias=1', [3, 3]),
+        ("cubic", 'mode="cubic", exclude_outside=1', [7, 9]),
+        ("cropped", RESIZES["cropped"][0], [7, 3]),
+        ("nearly as it is", 'mode="linear"', [5, 5]),
+    ]
+}
+
+
 @pytest.mark.parametrize("is_dynamic", [False, True])
 @pytest.mark.parametrize("name", RESIZES)
 def test_resize(name: str, is_dynamic: bool) -> None:
@@ -562,8 +590,8 @@ def test_resize(name: str, is_dynamic: bool) -> None:
     else:
         text = f"value_ints={numbers}"
     nodes = f"""n = Constant <{text}> ()
-        r = Constant <value_floats=[0.0, 0.0, 0.2, -0.3, 1.0, 1.0, 0.9, 0.8]> ()
-        c = Resize <{attributes}> (a, {"r" if name == "cropped" else ""},
+        r = Constant <value_floats={CROPPED_PAIR if "axes" in attributes else CROPPED}> ()
+        c = Resize <{attributes}> (a, {"r" if name.startswith("cropped") else ""},
           {"n" if kind == "scales" else ", n"})
         y = Mul (c, b)"""
     values = [np.random.default_rng(5).uniform(0.5, 2, shape) for shape in (RESIZED, [1])]

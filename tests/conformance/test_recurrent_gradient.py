@@ -66,16 +66,8 @@ def test_short_sequences(name: str, steps: int) -> None:
     assert name == "RNN" or not slopes["R"].any(), "the state before the first step is 0"
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"clip": 3.0}, "clip"),
-        ({"activations": ["LeakyRelu"], "activation_alpha": [-1.0]}, "Leaky"),
-    ],
-)
-def test_what_has_no_gradient(
-    options: dict[str, Any], text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"activations": ["LeakyRelu"], "activation_alpha": [-1.0]}
     monkeypatch.setitem(CASES, "refused", ("RNN", (), options))
-    with pytest.raises(Exception, match=f"RNNGrad.*no gradient.*{text}"):
+    with pytest.raises(Exception, match=r"RNNGrad.*no gradient through LeakyRelu"):
         run("refused", inputs_of("refused"))

@@ -27,6 +27,8 @@ const Case kCases[] = {
     {"GRU", "bidirectional", 4, 3, 2, 2, 0, 0, true},
     {"GRU", "reverse", 3, 2, 2, 5, 1, 1, true},
     {"GRU", "forward", 2, 5, 3, 17, 0, 1},
+    {"LSTM", "reverse", 3, 2, 2, 5},
+    {"GRU", "reverse", 3, 2, 2, 5, 0, 1},
     {"RNN"},
     {"RNN", "bidirectional", 4, 3, 2, 2, 1, 0, true},
 };

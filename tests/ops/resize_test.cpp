@@ -268,6 +268,32 @@ TEST(ResizeTest, KnowsItsOlderForms) {
             doubled);
 }
 
+// Four elements become 2.4 and 2.6 long by the scale: positions follow it, not the size.
+TEST(ResizeTest, TakesAScaleBesideTheSize) {
+  const auto call = [](Tensor scale, int64_t size) {
+    OpCall made = {
+        "ScaledResize", 1, {Floats({0, 10, 20, 30}), Value(), std::move(scale), Ints({size})}};
+    made.attributes = MakeAttributes(Attr("mode", std::string("linear")));
+    made.domain = "com.microsoft";
+    return made;
+  };
+  const auto numbers = [&](double scale, int64_t size) {
+    return ElementsOf<float>(RunTensorOp(call(Tensor::Of<double>({1}, {scale}), size)));
+  };
+  // 10 * ((x + 0.5) / scale - 0.5)
+  const std::vector<float> down = numbers(0.6, 2), up = numbers(0.65, 3);
+  ASSERT_EQ(down.size(), 2u);
+  EXPECT_NEAR(down[0], 10 / 3.0, 1e-5);
+  EXPECT_NEAR(down[1], 20, 1e-5);
+  ASSERT_EQ(up.size(), 3u);
+  EXPECT_NEAR(up[0], 5 / 0.65 - 5, 1e-5);
+  EXPECT_NEAR(up[2], 30, 1e-5);
+  const std::string error = ErrorOf(call(Tensor::Of<double>({1}, {0.6}), 3));
+  EXPECT_EQ(error, "axis 0 of 4: expected 2 elements by the scale 0.6, got 3");
+  EXPECT_NE(ErrorOf(call(Tensor::Of<double>({1}, {NAN}), 3)), "no error");
+  EXPECT_NE(ErrorOf(call(Tensor::Of<double>({2}, {1, 1}), 4)), "no error");
+}
+
 TEST(ResizeTest, RefusesWhatHasNoMeaning) {
   const auto error = [](std::vector<Value> inputs, std::vector<Attribute> attributes = {}) {
     return ErrorOf({"Resize", 19, std::move(inputs), std::move(attributes)});

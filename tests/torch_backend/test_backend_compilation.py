@@ -524,8 +524,42 @@ import torch
 import tenon.torch
 compiled = torch.compile(torch.nn.Linear(2, 2), backend=tenon.torch.backend)
 compiled(torch.ones(1, 2)).sum().backward()
-print([name for name in ("onnx", "torch._inductor.ir", "google.protobuf") if name in sys.modules])
+names = ("onnx", "torch._inductor.ir", "google.protobuf", "networkx")
+print([name for name in names if name in sys.modules])
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_pytorch_finds_the_package_of_graphs_when_it_needs_it():
+    """Where a budget of memory is set, PyTorch's own partitioner reads networkx."""
+    program = """
+import sys
+import torch
+import tenon.torch
+from torch._functorch._activation_checkpointing import graph_info_provider
+assert "networkx" not in sys.modules
+graph = graph_info_provider.nx.DiGraph([(1, 2)])
+assert list(graph.successors(1)) == [2]
+import networkx
+assert graph_info_provider.nx.DiGraph is networkx.DiGraph
+assert sys.modules["networkx"] is networkx
+from torch._functorch.aot_autograd import aot_function
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._functorch.config import patch
+x = torch.rand(8, 8, requires_grad=True)
+def show(module, _):
+    return module
+with patch(activation_memory_budget=0.5):
+    function = aot_function(
+        lambda x: (x.sin().cos() @ x).exp().sum(),
+        fw_compiler=show,
+        bw_compiler=show,
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    function(x).backward()
+expected, = torch.autograd.grad((x.sin().cos() @ x).exp().sum(), x)
+torch.testing.assert_close(x.grad, expected)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("onnx", reason="the onnx package is not installed")
 
 from networks import perceptron  # noqa: E402
+from tenon.torch import _region  # noqa: E402
 from tenon.torch._graph import GraphBuilder  # noqa: E402
 from tenon.torch._order import with_results_early  # noqa: E402
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
@@ -98,6 +99,20 @@ def test_a_run_gives_back_what_it_takes():
                 session._sess._run_taking([name], capsules, names, options)
         assert capsules == []
         assert sys.getrefcount(array) == references
+
+
+@pytest.mark.parametrize("fails", ["forward", "backward"])
+def test_a_region_that_fails_is_not_computed_again(model, loss, monkeypatch, fails):
+    loss().backward()
+    expected = gradients(model)
+    model.zero_grad()
+    value = loss() if fails == "backward" else None
+    with monkeypatch.context() as stopped, pytest.raises(RuntimeError, match="terminate"):
+        stopped.setattr(_region._RUN_OPTIONS, "terminate", True)
+        loss() if value is None else value.backward()
+    assert all(each.grad is None for each in model.parameters())
+    loss().backward()
+    assert_equal(gradients(model), expected)
 
 
 def test_the_graph_may_be_retained(model, loss):

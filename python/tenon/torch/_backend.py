@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch._dynamo.backends.registry import register_backend
 from torch._dynamo.utils import counters
-from torch._functorch.aot_autograd import aot_module_simplified
 
+from ._aot import aot_module_simplified
 from ._decompositions import decompositions
 from ._joint import partition_joint
 from ._partition import boxed, partition
@@ -26,8 +26,7 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
 
     def compile_backward(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
         # It may be compiled, and is run, where the caller's code is traced.
-        untraced = torch._dynamo.disable(backward)(module, inputs)
-        return torch._dynamo.disable(untraced)
+        return _untraced(_untraced(backward)(module, inputs))
 
     settings: dict[str, Any] = {
         "fw_compiler": forward,
@@ -46,9 +45,15 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
             # DistributedDataParallel.
             counters["aot_autograd"]["total"] += 1
             compiled = aot_module_simplified(module, inputs, **settings)
-        return torch._dynamo.disable(compiled)
+        return _untraced(compiled)
 
     return compile_graph
+
+
+def _untraced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which torch.compile does not trace."""
+    disabled: Callable[..., Any] = torch._dynamo.disable(function)  # type: ignore[no-untyped-call]
+    return disabled
 
 
 @contextlib.contextmanager

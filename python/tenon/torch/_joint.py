@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch._functorch.partitioners import default_partition
 from torch.utils.flop_counter import flop_registry
 
+from ._aot import default_partition
 from ._rules_shapes import DENSE_VIEWS
 
 aten = torch.ops.aten

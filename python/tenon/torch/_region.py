@@ -11,7 +11,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
 
 import tenon
-from tenon.capi.onnxruntime_pybind11_state import InvalidArgument
 
 from ._graph import GraphBuilder, wide
 from ._joint import STASHED
@@ -153,13 +152,17 @@ class _Computation:
         session_options = settings.session_options()
         self._has_threads = session_options.intra_op_num_threads > 1
         self._run_options = _run_options(is_first=True)
+        # No other provider could take over, nor a run be repeated, whose inputs are gone.
         self._session = tenon.InferenceSession(
-            model, session_options, providers=["CPUExecutionProvider"]
+            model, session_options, providers=["CPUExecutionProvider"], enable_fallback=False
         )
         self._input_names = [name for _, name, _ in self._inputs]
 
     def run(self, inputs: list[Any]) -> Any:
-        """Runs the session. Empties the list, and lets go of each tensor after its last reader."""
+        """Runs the session. Empties the list, and lets go of each tensor after its last reader.
+
+        Raises RuntimeError, as PyTorch's operators do. The session stays usable.
+        """
         capsules = [_capsule(inputs[index], order) for index, _, order in self._inputs]
         inputs.clear()
         if self._has_threads:
@@ -169,8 +172,7 @@ class _Computation:
                 self._input_names, capsules, self._output_names, self._run_options
             )
             self._run_options = _RUN_OPTIONS
-        except InvalidArgument as error:
-            # What PyTorch's operators raise, or the base of it.
+        except Exception as error:
             raise RuntimeError(str(error)) from error
         outputs = [
             layout.restore(from_dlpack(value.__dlpack__()))

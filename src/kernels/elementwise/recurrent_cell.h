@@ -1,7 +1,7 @@
 // The element-wise part of a step of LSTM-22, GRU-22 and RNN-22, for one row of the batch, after
 // the matrix products. Arrays have `hidden` floats, or that many for each gate. `kept`, if not
-// null, receives the gates after their activations. Functions may be called from several threads at
-// once.
+// null, receives the gates after their activations, and may be where the gates are. Functions may
+// be called from several threads at once.
 #pragma once
 
 #include <cstddef>

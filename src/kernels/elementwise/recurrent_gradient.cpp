@@ -1,6 +1,7 @@
 #include "kernels/elementwise/recurrent_gradient.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kernels/elementwise/elementwise.h"
@@ -8,9 +9,9 @@
 namespace tenon::kernels {
 namespace {
 
-// The slopes of a function where its values are y.
+// The slopes of a function where its values are y and its argument is within the bounds.
 template <class T>
-void Slopes(const CellActivation& f, const T* y, size_t n, T* slopes) {
+void SlopesWithin(const CellActivation& f, const T* y, size_t n, T* slopes) {
   const T a = f.alpha, b = f.beta;
   const auto fill = [&](auto slope) {
     for (size_t i = 0; i < n; ++i) slopes[i] = slope(y[i]);
@@ -36,6 +37,32 @@ void Slopes(const CellActivation& f, const T* y, size_t n, T* slopes) {
       return fill([](T v) { return (1 - std::abs(v)) * (1 - std::abs(v)); });
     default:
       return fill([](T v) { return v > 0 ? T(1) : T(0); });  // Relu, ThresholdedRelu
+  }
+}
+
+// The least and the largest value, to the bit as the forward computes them.
+std::array<float, 2> Range(const CellActivation& f, const float* /*of type*/) {
+  const float bounds[] = {-f.clip, f.clip};
+  float y[2];
+  RnnCell(f, 2, bounds, y);
+  return {std::min(y[0], y[1]), std::max(y[0], y[1])};
+}
+std::array<double, 2> Range(const CellActivation& f, const double* /*of type*/) {
+  const double bounds[] = {-static_cast<double>(f.clip), static_cast<double>(f.clip)};
+  double y[2];
+  ApplyInDouble(f.op, bounds, y, 2, f.alpha, f.beta);
+  return {std::min(y[0], y[1]), std::max(y[0], y[1])};
+}
+
+// The slopes of a function where its values are y: 0 where its argument was beyond the bounds. The
+// function is monotonic.
+template <class T>
+void Slopes(const CellActivation& f, const T* y, size_t n, T* slopes) {
+  SlopesWithin(f, y, n, slopes);
+  if (f.clip == CellActivation().clip) return;
+  const auto [least, largest] = Range(f, y);
+  for (size_t i = 0; i < n; ++i) {
+    if (y[i] <= least || y[i] >= largest) slopes[i] = 0;
   }
 }
 
@@ -66,8 +93,7 @@ bool HasSlopes(const CellActivation& f) {
   const bool must_rise =
       f.op == UnaryOp::kLeakyRelu || f.op == UnaryOp::kElu || f.op == UnaryOp::kThresholdedRelu;
   if (must_rise && !(f.alpha >= 0)) return false;
-  if (f.op == UnaryOp::kScaledTanh && f.alpha == 0) return false;
-  return f.clip == CellActivation().clip;
+  return f.op != UnaryOp::kScaledTanh || f.alpha != 0;
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ops/framework/element.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -222,11 +223,10 @@ Status SetAxes(const Shape& in, const Shape& out, ResizePlan& plan) {
   return OkStatus();
 }
 
-Status SetScales(std::span<const size_t> axes, std::span<const float> scales, ResizePlan& plan) {
+void SetScales(std::span<const size_t> axes, std::span<const float> scales, ResizePlan& plan) {
   for (size_t i = 0; i < axes.size(); ++i) {
     plan.axes[axes[i]].scale = static_cast<double>(scales[i]);
   }
-  return OkStatus();
 }
 
 Status SetCommonScale(const ResizeAttrs& attrs, std::span<const size_t> axes, const Tensor& sizes,
@@ -258,7 +258,10 @@ Status RunPlan(const ResizePlan& plan, KernelContext& context) {
   return nearest ? RunNearest(plan, context) : RunInterpolation(plan, context);
 }
 
-Status RunResize(const ResizeAttrs& attrs, KernelContext& context) {
+// Runs a plan whose axes have the sizes of input and output alone. `set_scales` is called with the
+// axes that are given and the plan, unless the output is empty.
+template <class SetScalesFn>
+Status RunGiven(const ResizeAttrs& attrs, KernelContext& context, const SetScalesFn& set_scales) {
   const Shape& in = context.Input(0).shape();
   const Shape& out = context.Output(0).shape();
   ResizePlan plan;
@@ -268,11 +271,7 @@ Status RunResize(const ResizeAttrs& attrs, KernelContext& context) {
   const std::span<const size_t> given(axes.data(), count);
   TENON_RETURN_IF_ERROR(SetAxes(in, out, plan));
   if (context.Output(0).size() == 0) return OkStatus();
-  if (context.HasInput(2) && context.Input(2).size() > 0) {
-    TENON_RETURN_IF_ERROR(SetScales(given, context.Input(2).values<float>(), plan));
-  } else if (count > 0 && attrs.keep_aspect_ratio_policy != "stretch") {
-    TENON_RETURN_IF_ERROR(SetCommonScale(attrs, given, context.Input(3), plan));
-  }
+  TENON_RETURN_IF_ERROR(set_scales(given, plan));
   if (plan.interpolation.coordinates == ResizeCoordinates::kTfCropAndResize) {
     // Without a roi it is the whole input.
     if (context.HasInput(1) && context.Input(1).size() > 0) {
@@ -280,6 +279,45 @@ Status RunResize(const ResizeAttrs& attrs, KernelContext& context) {
     }
   }
   return RunPlan(plan, context);
+}
+
+Status RunResize(const ResizeAttrs& attrs, KernelContext& context) {
+  return RunGiven(attrs, context, [&](std::span<const size_t> axes, ResizePlan& plan) {
+    if (context.HasInput(2) && context.Input(2).size() > 0) {
+      SetScales(axes, context.Input(2).values<float>(), plan);
+    } else if (!axes.empty() && attrs.keep_aspect_ratio_policy != "stretch") {
+      return SetCommonScale(attrs, axes, context.Input(3), plan);
+    }
+    return OkStatus();
+  });
+}
+
+// ScaledResize-1 of com.microsoft: a part of the gradient of a Resize that keeps the ratios of its
+// axes, whose sizes are rounded. So it has both, sizes and the exact scales that lead to them.
+Status InferScaledResize(const ResizeAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  size_t count = 0;
+  TENON_ASSIGN_OR_RETURN(const auto axes, GivenAxes(attrs, shape.rank(), &count));
+  const auto counted = static_cast<int64_t>(count);
+  TENON_RETURN_IF_ERROR(CheckInputShape(context, 2, {Dim(counted)}));
+  TENON_ASSIGN_OR_RETURN(const Dims sizes, context.InputAsDims(3));
+  TENON_RETURN_IF_ERROR(SetSizes({}, {axes.data(), count}, sizes, shape));
+  return context.SetOutput(0, std::move(shape));
+}
+
+Status RunScaledResize(const ResizeAttrs& attrs, KernelContext& context) {
+  return RunGiven(attrs, context, [&](std::span<const size_t> axes, ResizePlan& plan) -> Status {
+    const std::span<const double> scales = context.Input(2).values<double>();
+    for (size_t i = 0; i < axes.size(); ++i) {
+      ResizeAxis& axis = plan.axes[axes[i]];
+      axis.scale = scales[i];
+      TENON_ASSIGN_OR_RETURN(const int64_t size, RoundedSize(axis.in, axis.scale));
+      if (size == axis.out) continue;
+      return InvalidArgument("axis {} of {}: expected {} elements by the scale {}, got {}", axes[i],
+                             axis.in, size, axis.scale, axis.out);
+    }
+    return OkStatus();
+  });
 }
 
 // Resize-10, Upsample-9 and older: asymmetric coordinates, and scales for all axes.
@@ -363,9 +401,13 @@ constexpr OpRow Old(std::string_view name, int32_t since, TypeSet types) {
   return Op<InferOld<from, up>, RunOld<from, up>>(name, {.since = since, .types = types});
 }
 
+constexpr TypeSet kScaledTypes = {DataType::kFloat, DataType::kDouble};
+
 // Half precision is widened, but picking the nearest element needs no arithmetic.
 constexpr OpRow kRows[] = {
     Op<InferResize, RunResize>("Resize", {.since = 11, .types = kWholeByteTypes}),
+    Op<InferScaledResize, RunScaledResize>("ScaledResize",
+                                           {.domain = "com.microsoft", .types = kScaledTypes}),
     Old<OldScales::kInput, false>("Resize", 10, kWholeByteTypes),
     Old<OldScales::kHeightAndWidth, true>("Upsample", 1, kWholeByteTypes),
     Old<OldScales::kAttribute, true>("Upsample", 7, kWholeByteTypes),

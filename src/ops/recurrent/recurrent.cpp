@@ -274,12 +274,9 @@ class RecurrentLayer::RunState {
     input_bytes_ = layer_.input_weights_.TaskBytes(context_, sizes_.sequence * sizes_.batch);
     const size_t step_bytes = cell_.TaskBytes(context_, sizes_);
     if (!gates) return OutOfMemory();
-    const size_t floats[] = {columns_,
-                             *gates,
-                             state,
-                             state,
-                             cell_.WorkFloats(sizes_),
-                             packs() ? PackedFloats(0, layer_.gates_) : 0};
+    const size_t floats[] = {
+        columns_, computes_kept_gates() ? 0 : *gates, state,
+        state,    cell_.WorkFloats(sizes_),           packs() ? PackedFloats(0, layer_.gates_) : 0};
     std::optional<size_t> bytes = RoundUp<size_t>(step_bytes, 64);
     for (size_t i = 0; i < std::size(floats) && bytes; ++i) {
       const std::optional<size_t> part = CheckedMul(floats[i], sizeof(float));
@@ -304,7 +301,18 @@ class RecurrentLayer::RunState {
   Memory Direction(size_t d) const {
     std::byte* base = memory_ + RoundUp<size_t>(input_bytes_, 64) + d * direction_bytes_;
     const auto at = [&](size_t i) { return reinterpret_cast<float*>(base + offsets_[i]); };
-    return {at(0), at(1), at(2), at(3), at(4), at(5), base};
+    float* const gates =
+        computes_kept_gates() ? context_.Output(KeptOutput()).data<float>() : at(1);
+    return {at(0), gates, at(2), at(3), at(4), at(5), base};
+  }
+
+  // The output of the gates' activations, for training.
+  size_t KeptOutput() const {
+    return is_lstm() ? kAllCellStates + 1 : FirstKeptOutput(layer_.gates_);
+  }
+  // Whether the gates are computed where the activations go, which has the same order of rows.
+  bool computes_kept_gates() const {
+    return sizes_.directions == 1 && context_.HasOutput(KeptOutput());
   }
 
   // Whether R is packed in each run, which costs as much as a product or two.
@@ -427,7 +435,7 @@ class RecurrentLayer::RunState {
            step * columns * (layer_.batch_first_ ? 1 : sizes_.batch);
   }
   float* KeptAt(size_t d, size_t time) {
-    const size_t i = layer_.gates_ == 4 ? kAllCellStates + 1 : FirstKeptOutput(layer_.gates_);
+    const size_t i = KeptOutput();
     return context_.HasOutput(i) ? OutputAt(i, d, time, columns_) : nullptr;
   }
 

@@ -121,7 +121,9 @@ struct RecurrentStep {
   const float* packed;           // R, if it is no constant and has been packed for the run
   const int32_t* sequence_lens;  // null: all rows are active
   size_t time;
-  float* kept;         // for training, or null: the gates of the batch's first row
+  // For training, or null: the gates of the batch's first row, after their activations. May be
+  // `gates` itself.
+  float* kept;
   size_t kept_stride;  // from one row to the next
 
   float* Kept(size_t row) const { return kept ? kept + row * kept_stride : nullptr; }

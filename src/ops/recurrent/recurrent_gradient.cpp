@@ -125,7 +125,7 @@ class WalkBack {
 
   struct Memory {
     T* dz;        // [rows, gates, hidden] in the order of X
-    T* previous;  // [rows, hidden]: the states before the steps
+    T* previous;  // [rows, hidden]: the states before the steps, unless they are read in Y
     // GRU: [rows, hidden]. If linear_before_reset, first the candidate's recurrences, then the
     // gradient of its sum; dz has that times the reset gate. Otherwise the reset states.
     T* candidate;
@@ -165,20 +165,23 @@ class WalkBack {
     if (!std::is_same_v<T, float>) return 0;
     const size_t in = sizes_.input, h = hidden_, batch = sizes_.batch;
     const size_t plain = PlainGates() * h, shared = SharedGates() * h;
+    const size_t later = rows_ - std::min(rows_, batch);
     const auto bytes = [&](size_t m, size_t n, size_t k, bool is_packed) {
       return gemm_.TaskBytes(context_, {m, n, k}, is_packed);
     };
     return std::max(
-        {bytes(batch, h, plain, true), bytes(batch, h, h, true), bytes(rows_, h, h, false),
-         bytes(plain, h, rows_, false), bytes(h, h, rows_, false), bytes(shared, in, rows_, false),
-         bytes(h, in, rows_, false), bytes(rows_, in, shared, false), bytes(rows_, in, h, false)});
+        {bytes(batch, h, plain, true), bytes(batch, h, h, true), bytes(batch, h, h, false),
+         bytes(later, h, h, false), bytes(rows_, h, h, false), bytes(plain, h, batch, false),
+         bytes(plain, h, later, false), bytes(plain, h, rows_, false), bytes(h, h, rows_, false),
+         bytes(shared, in, rows_, false), bytes(h, in, rows_, false),
+         bytes(rows_, in, shared, false), bytes(rows_, in, h, false)});
   }
 
   Status DivideScratch() {
     const size_t state = sizes_.batch * hidden_;
     task_bytes_ = RoundUp<size_t>(TaskBytes(), 64);
     const size_t elements[] = {rows_ * columns_,
-                               rows_ * hidden_,
+                               reads_states_in_y() ? 0 : rows_ * hidden_,
                                is_gru() ? rows_ * hidden_ : 0,
                                state,
                                state,
@@ -229,6 +232,31 @@ class WalkBack {
       return RowOf(initial, StateRow(d, b), hidden_);
     }
     return RowOf(all, Place(d, is_reversed ? time + 1 : time - 1, b), hidden_);
+  }
+
+  // Whether Y has the states before all steps but the first in the order of the rows.
+  bool reads_states_in_y() const {
+    return sizes_.directions == 1 && !attrs_.batch_first && lens_ == nullptr &&
+           sizes_.sequence > 0 && context_.HasInput(roles_.y) && context_.HasInput(roles_.h0);
+  }
+  const T* StateBefore(size_t d, size_t time, size_t b) const {
+    return reads_states_in_y() ? Before(roles_.y, roles_.h0, d, time, b)
+                               : Direction(d).previous + Row(time, b) * hidden_;
+  }
+
+  // Rows that lie one after another, and the states before their steps.
+  struct Rows {
+    size_t first, count;
+    const T* states;
+  };
+  // All rows.
+  std::array<Rows, 2> StatesBefore(size_t d) const {
+    if (!reads_states_in_y()) return {{{0, rows_, Direction(d).previous}, {rows_, 0, nullptr}}};
+    const size_t batch = sizes_.batch, later = rows_ - batch;
+    const T* const y = RowOf(roles_.y, 0, hidden_);
+    const T* const initial = RowOf(roles_.h0, 0, hidden_);
+    if (IsReversed(d)) return {{{later, batch, initial}, {0, later, y + batch * hidden_}}};
+    return {{{0, batch, initial}, {batch, later, y}}};
   }
 
   // --- products ---
@@ -289,7 +317,7 @@ class WalkBack {
     const Memory memory = Direction(d);
     LoadState(roles_.dh, d, memory.dh);
     LoadState(roles_.dc, d, memory.dc);
-    CopyStatesBefore(d, memory.previous);
+    if (!reads_states_in_y()) CopyStatesBefore(d, memory.previous);
     T* const packed_candidate = memory.packed + PackedSize(PlainGates() * hidden_);
     Pack(d, 0, PlainGates(), memory.packed);
     if (has_reset_states()) Pack(d, 2, 1, packed_candidate);
@@ -354,8 +382,12 @@ class WalkBack {
     for (size_t row = 0; row < rows_; ++row) {
       CopyOrZero(bias ? bias + columns_ + 2 * hidden_ : nullptr, memory.candidate + row * hidden_);
     }
-    Multiply(rows_, hidden_, hidden_, {memory.previous, hidden_},
-             TransposeOf(Recurrences(d, 2), hidden_), 1, memory.candidate, hidden_, memory.tasks);
+    for (const Rows& rows : StatesBefore(d)) {
+      if (rows.count == 0) continue;
+      Multiply(rows.count, hidden_, hidden_, {rows.states, hidden_},
+               TransposeOf(Recurrences(d, 2), hidden_), 1, memory.candidate + rows.first * hidden_,
+               hidden_, memory.tasks);
+    }
   }
 
   // From dh, the gradient of the state after the step, to dz and dh without the recurrences.
@@ -390,7 +422,7 @@ class WalkBack {
 
   kernels::GruCellGradientArgs<T> GruArgs(size_t d, size_t time, size_t b) const {
     return {activations_.data() + 2 * d, RowOf(roles_.gates, Place(d, time, b), columns_),
-            Direction(d).previous + Row(time, b) * hidden_};
+            StateBefore(d, time, b)};
   }
 
   // The reset gate's part, from the gradient of the reset states.
@@ -421,7 +453,13 @@ class WalkBack {
     }
     if (context_.HasOutput(kDr)) {
       T* const dr = Gradient(kDr) + d * columns_ * n;
-      Multiply(plain, n, rows_, dz_transposed, {memory.previous, n}, 0, dr, n, memory.tasks);
+      T beta = 0;
+      for (const Rows& rows : StatesBefore(d)) {
+        if (rows.count == 0 && beta != 0) continue;
+        Multiply(plain, n, rows.count, TransposeOf(memory.dz + rows.first * columns_, columns_),
+                 {rows.states, n}, beta, dr, n, memory.tasks);
+        beta = 1;
+      }
       if (has_reset_states()) {
         Multiply(n, n, rows_, TransposeOf(memory.dz + plain, columns_), {memory.candidate, n}, 0,
                  dr + plain * n, n, memory.tasks);
@@ -522,8 +560,11 @@ class RecurrentGradient final : public StatefulKernel<InferRecurrentGradient<kRo
                            CellActivationsOf(this->attrs_, directions, DefaultActivations(kKind)));
     for (const CellActivation& f : activations_) {
       if (kernels::HasSlopes(f)) continue;
-      return NotImplemented("no gradient with clip, or through {} with alpha = {}",
-                            InfoOf(f.op).name, f.alpha);
+      return NotImplemented("no gradient through {} with alpha = {}", InfoOf(f.op).name, f.alpha);
+    }
+    // `clip` does not bound the argument of the output's activation.
+    for (size_t i = 2; kKind == RecurrentKind::kLstm && i < activations_.size(); i += 3) {
+      activations_[i].clip = CellActivation().clip;
     }
     return OkStatus();
   }
