@@ -102,6 +102,7 @@ bool AddOperation(const Node& node, Key& key) {
 std::optional<std::string> KeyOf(const Node& node) {
   Key key;
   key.AddNumber(node.provider);
+  key.AddNumber(node.part);  // what a part of a run computes again is not kept for it
   key.AddList(std::span<const ValueId>(node.inputs));
   if (!AddOperation(node, key)) return std::nullopt;
   return key.Take();

@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "base/mapped_file.h"
+#include "ir/schema.h"
 
 namespace tenon {
 
@@ -248,6 +249,10 @@ void Graph::DropUnusedValues() {
 }
 
 Result<std::vector<NodeId>> Graph::TopologicalOrder() const {
+  if (has_parts_) {
+    TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, SortedNodes({}));
+    return SortedNodes(PartsOf(order));
+  }
   const bool is_in_order = std::all_of(values_.begin(), values_.end(), [](const auto& info) {
     return std::all_of(info->consumers.begin(), info->consumers.end(),
                        [&](NodeId consumer) { return consumer > info->producer; });
@@ -260,26 +265,76 @@ Result<std::vector<NodeId>> Graph::TopologicalOrder() const {
     }
     return ids;
   }
-  // Kahn's algorithm; the smallest ready id goes first, which keeps the file's order where it can.
+  return SortedNodes({});
+}
+
+Status Graph::SettleParts() {
+  const auto yields = [](const Node& node) { return node.schema && node.schema->yields; };
+  const bool is_divided = std::any_of(nodes_.begin(), nodes_.end(),
+                                      [&](const auto& node) { return node && yields(*node); });
+  if (!is_divided) return OkStatus();
+  TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, TopologicalOrder());
+  int32_t part = 0;
+  for (const NodeId id : order) {
+    const bool divides = yields(node(id));
+    node(id).part = divides ? part + 1 : part;
+    if (divides) part += 2;
+  }
+  has_parts_ = true;
+  return OkStatus();
+}
+
+// By Index(NodeId). No node has a part before those of what it reads.
+std::vector<int32_t> Graph::PartsOf(std::span<const NodeId> order) const {
+  std::vector<int32_t> parts(nodes_.size(), 0);
+  const auto for_each_reader = [&](NodeId id, const auto& visit) {
+    for (const ValueId output : node(id).outputs) {
+      if (output == ValueId::kNone) continue;
+      for (const NodeId reader : value(output).consumers) visit(parts[Index(reader)]);
+    }
+  };
+  for (size_t i = order.size(); i-- > 0;) {
+    int32_t& part = parts[Index(order[i])];
+    part = node(order[i]).part;
+    if (part != kNoPart) continue;
+    for_each_reader(order[i], [&](int32_t reader) {
+      if (reader == kNoPart) return;
+      const int32_t latest = reader - reader % 2;  // what a YieldOp reads is in the part before it
+      part = part == kNoPart ? latest : std::min(part, latest);
+    });
+  }
+  for (const NodeId id : order) {
+    const int32_t part = parts[Index(id)];
+    for_each_reader(id, [&](int32_t& reader) { reader = std::max(reader, part); });
+  }
+  return parts;
+}
+
+// Kahn's algorithm; of the nodes that are ready, one of the first part goes first, and of these the
+// one with the smallest id, which keeps the file's order where it can. Without `parts` all are in
+// one.
+Result<std::vector<NodeId>> Graph::SortedNodes(std::span<const int32_t> parts) const {
   std::vector<int32_t> missing(nodes_.size(), 0);
   for (const auto& info : values_) {
     if (info->producer == NodeId::kNone) continue;
     for (const NodeId consumer : info->consumers) ++missing[Index(consumer)];
   }
-  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  using Place = std::pair<int32_t, NodeId>;
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
+  const auto add = [&](NodeId id) { ready.emplace(parts.empty() ? 0 : parts[Index(id)], id); };
   for (const auto& node : nodes_) {
-    if (node && missing[Index(node->id)] == 0) ready.push(node->id);
+    if (node && missing[Index(node->id)] == 0) add(node->id);
   }
   std::vector<NodeId> order;
   order.reserve(live_nodes_);
   while (!ready.empty()) {
-    const NodeId id = ready.top();
+    const NodeId id = ready.top().second;
     ready.pop();
     order.push_back(id);
     for (const ValueId output : node(id).outputs) {
       if (output == ValueId::kNone) continue;
       for (const NodeId consumer : value(output).consumers) {
-        if (--missing[Index(consumer)] == 0) ready.push(consumer);
+        if (--missing[Index(consumer)] == 0) add(consumer);
       }
     }
   }
@@ -325,6 +380,7 @@ std::unique_ptr<Graph> Graph::Clone() const {
   copy->quantization_annotations = quantization_annotations;
   copy->outputs_ = outputs_;
   copy->live_nodes_ = live_nodes_;
+  copy->has_parts_ = has_parts_;
   for (const auto& info : values_) copy->values_.push_back(std::make_unique<ValueInfo>(*info));
   for (const auto& [value_name, id] : by_name_) copy->by_name_.emplace(copy->value(id).name, id);
   for (const auto& node : nodes_) {
@@ -349,6 +405,7 @@ std::unique_ptr<Graph> Graph::Clone() const {
     twin->opset = node->opset;
     twin->schema = node->schema;
     twin->provider = node->provider;
+    twin->part = node->part;
     copy->nodes_.push_back(std::move(twin));
   }
   return copy;

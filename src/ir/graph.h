@@ -136,9 +136,14 @@ class Graph {
   // Recomputes the uses inside the node's subgraphs; call it after editing their captures.
   void RefreshCaptures(NodeId id);
 
-  // Node ids such that producers come before consumers; ties keep the order of ids.
+  // Node ids such that producers come before consumers; ties keep the order of ids. If parts are
+  // settled, nodes of earlier parts come first; a node without one is in that of its first reader.
   // Error: kInvalidGraph naming the nodes of a cycle.
   Result<std::vector<NodeId>> TopologicalOrder() const;
+
+  // Notes the part of each node in the order of now, if there is a YieldOp: what a part of a run
+  // computes then stays the same, whatever else is edited. Error: as TopologicalOrder().
+  Status SettleParts();
 
   // Whether nothing reads the value: no node, subgraph or graph output.
   bool IsUnused(ValueId id) const {
@@ -159,6 +164,8 @@ class Graph {
  private:
   void AddUses(const Node& node);
   void RemoveUses(const Node& node);
+  Result<std::vector<NodeId>> SortedNodes(std::span<const int32_t> parts) const;
+  std::vector<int32_t> PartsOf(std::span<const NodeId> order) const;
   // Whether DropUnusedValues keeps it.
   std::vector<bool> KeptValues() const;
 
@@ -167,6 +174,7 @@ class Graph {
   std::vector<GraphOutput> outputs_;
   std::unordered_map<std::string_view, ValueId> by_name_;  // keys: ValueInfo::name
   size_t live_nodes_ = 0;
+  bool has_parts_ = false;
 };
 
 Attribute CloneAttribute(const Attribute& attribute);

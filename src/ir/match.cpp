@@ -184,12 +184,22 @@ bool Matcher::SolveInputs(const Pattern::Spec& pattern, const Node& node, bool s
   return Solve(count > 0 ? goals : rest);
 }
 
+namespace {
+
+// A part of a run keeps its nodes.
+bool MayBeInOnePart(const Node& a, const Node& b) {
+  return a.part == b.part || a.part == kNoPart || b.part == kNoPart;
+}
+
+}  // namespace
+
 bool Matcher::IsClosed() const {
   const auto is_inside = [&](NodeId id) {
     return std::find(match_.nodes_.begin(), match_.nodes_.end(), id) != match_.nodes_.end();
   };
   for (size_t i = 1; i < match_.nodes_.size(); ++i) {
     if (match_.may_remain_[i]) continue;
+    if (!MayBeInOnePart(graph().node(match_.nodes_[i]), match_.root())) return false;
     for (const ValueId output : graph().node(match_.nodes_[i]).outputs) {
       if (output == ValueId::kNone) continue;
       const ValueInfo& info = graph().value(output);

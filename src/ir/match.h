@@ -45,7 +45,8 @@ class Match {
 };
 
 // Matches `pattern`, a node pattern, at `root`. All nodes must belong to `provider` if it is given.
-// Nothing outside the match may use outputs of the nodes inside it, except Shared() ones.
+// Nothing outside the match may use outputs of the nodes inside it, except Shared() ones; the
+// others are in one part of the graph.
 std::optional<Match> FindMatch(const Graph& graph, const Pattern& pattern, const Node& root,
                                std::optional<int32_t> provider = std::nullopt);
 

@@ -25,6 +25,9 @@ using Metadata = std::map<std::string, std::string>;
 // The provider of a node that no provider of the session has claimed.
 inline constexpr int32_t kNoProvider = -1;
 
+// The part of a node in a graph whose parts are not settled, and of one that was added since.
+inline constexpr int32_t kNoPart = -1;
+
 // An operator instance.
 struct Node {
   NodeId id = NodeId::kNone;
@@ -45,6 +48,9 @@ struct Node {
   const OpSchema* schema = nullptr;
   // Index of the session's provider that runs it.
   int32_t provider = kNoProvider;
+  // In a graph that runs in parts: twice the number of YieldOps before the node; one more for a
+  // YieldOp, which is between two parts. See Graph::SettleParts.
+  int32_t part = kNoPart;
 
   const Attribute* FindAttribute(std::string_view attribute_name) const;
   // The attribute's value, or `fallback` if it is absent or of another type.

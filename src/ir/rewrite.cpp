@@ -43,6 +43,7 @@ ValueId Replacement::Op(std::string op_type, std::vector<ValueId> inputs,
   Node& node = edited_.AddNode(std::move(spec));
   node.schema = FindSchema(node.domain, node.op_type, node.opset);
   node.provider = root().provider;
+  node.part = root().part;
   SetOutputTypes(edited_, node);
   return output;
 }

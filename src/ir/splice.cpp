@@ -13,7 +13,8 @@ using ValueMap = std::vector<std::optional<ValueId>>;
 
 class Splicer {
  public:
-  explicit Splicer(const SpliceOptions& options) : options_(options) {}
+  // Copies become nodes of that part.
+  Splicer(const SpliceOptions& options, int32_t part) : options_(options), part_(part) {}
 
   // Adds copies of the nodes and initializers of `from` that `map` does not have yet.
   Status Copy(const Graph& from, Graph& to, ValueMap& map, bool is_nested) {
@@ -57,6 +58,7 @@ class Splicer {
     copy.metadata = node.metadata;
     copy.schema = node.schema;
     copy.provider = options_.provider;
+    copy.part = part_;
     return OkStatus();
   }
 
@@ -130,6 +132,7 @@ class Splicer {
   }
 
   const SpliceOptions& options_;
+  const int32_t part_;
 };
 
 // Whether a node of the body makes the body's output, so that it can be the call's output.
@@ -164,7 +167,8 @@ Status ReplaceByBody(Graph& graph, NodeId call, const Graph& body, std::vector<V
       passed.emplace_back(made, outputs[i]);
     }
   }
-  Splicer splicer(options);
+  const int32_t part = graph.node(call).part;
+  Splicer splicer(options, part);
   TENON_RETURN_IF_ERROR(splicer.Copy(body, graph, map, false));
   for (const auto& [from, to] : passed) {
     const ValueId source = splicer.Mapped(body, from, graph, map);
@@ -179,6 +183,7 @@ Status ReplaceByBody(Graph& graph, NodeId call, const Graph& body, std::vector<V
                                     .opset = NewestOpset("")});
     identity.schema = FindSchema("", "Identity", identity.opset);
     identity.provider = options.provider;
+    identity.part = part;
   }
   graph.RemoveNode(call);
   return OkStatus();
@@ -188,7 +193,7 @@ Result<std::vector<ValueId>> CopyNodes(const Graph& from, std::span<const NodeId
                                        Graph& to) {
   const SpliceOptions as_they_are;
   ValueMap map(from.value_count());
-  TENON_RETURN_IF_ERROR(Splicer(as_they_are).Copy(from, nodes, to, map, false));
+  TENON_RETURN_IF_ERROR(Splicer(as_they_are, kNoPart).Copy(from, nodes, to, map, false));
   std::vector<ValueId> copies;
   copies.reserve(map.size());
   for (const std::optional<ValueId>& copy : map) copies.push_back(copy.value_or(ValueId::kNone));

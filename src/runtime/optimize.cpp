@@ -268,6 +268,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<LoggedLimit> limit,
                          LoggedLimit::Of(options.config, context.logger));
   TENON_RETURN_IF_ERROR(CheckModel(model, CheckOptionsOf(options)));
+  TENON_RETURN_IF_ERROR(graph.SettleParts());
   TENON_RETURN_IF_ERROR(InlineFunctions(model));
   TENON_RETURN_IF_ERROR(MakeConstantsDense(graph));
   // Must come before the passes, which may drop or rename what a Gradient node names.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/graph_builder.h"
+
 namespace tenon {
 namespace {
 
@@ -53,6 +55,40 @@ TEST(GraphTest, OrdersTopologicallyAndNamesCycles) {
   ASSERT_FALSE(cyclic);
   EXPECT_EQ(cyclic.error().code(), StatusCode::kInvalidGraph);
   EXPECT_NE(cyclic.error().message().find("Add node 'plus'"), std::string::npos);
+}
+
+// What is computed before a YieldOp stays there when other nodes are put in its place.
+TEST(GraphTest, PartsKeepTheirNodes) {
+  GraphBuilder b;
+  const auto id_of = [&](ValueId value) { return b.graph->value(value).producer; };
+  const ValueId x = b.Input("x"), kept = b.Op("Relu", {x}), y = b.Op("Neg", {x});
+  const ValueId dy = b.Op("YieldOp", {y}, {}, "com.microsoft");
+  const ValueId again = b.Op("Exp", {x}), z = b.Op("Sum", {kept, dy, again});
+  b.Output(z);
+  ASSERT_TRUE(b.graph->SettleParts().ok());
+
+  const auto replace = [&](ValueId value, bool has_part) {
+    const Node& old = b.graph->node(id_of(value));
+    NodeSpec spec = {.op_type = "Abs", .inputs = old.inputs, .outputs = old.outputs};
+    const int32_t part = has_part ? old.part : kNoPart;
+    b.graph->RemoveNode(old.id);
+    b.graph->AddNode(std::move(spec)).part = part;
+  };
+  replace(kept, true);
+  replace(again, true);
+  const std::unique_ptr<Graph> clone = b.graph->Clone();
+  for (const Graph* graph : {b.graph.get(), clone.get()}) {
+    EXPECT_EQ(graph->TopologicalOrder().value(),
+              (std::vector{id_of(y), id_of(kept), id_of(dy), id_of(again), id_of(z)}));
+  }
+  replace(kept, false);
+  EXPECT_EQ(b.graph->TopologicalOrder().value(),
+            (std::vector{id_of(y), id_of(dy), id_of(again), id_of(kept), id_of(z)}))
+      << "its first reader is after the YieldOp";
+  replace(y, false);
+  EXPECT_EQ(b.graph->TopologicalOrder().value(),
+            (std::vector{id_of(y), id_of(dy), id_of(again), id_of(kept), id_of(z)}))
+      << "the YieldOp reads it";
 }
 
 TEST(GraphTest, ReplacesUsesEverywhere) {

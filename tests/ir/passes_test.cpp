@@ -110,6 +110,16 @@ TEST(CommonSubexpressionsTest, JoinsEqualNodesAndTheirUsers) {
             "v_9 = Add(v_7, {0.5})\nv_10 = Concat(v_3, v_3, v_9)\nreturn v_10");
 }
 
+TEST(CommonSubexpressionsTest, LeavesWhatIsComputedAgainInAnotherPart) {
+  GraphBuilder b;
+  const ValueId x = b.Input("x"), h = b.Op("Exp", {x});
+  const ValueId dy = b.Op("YieldOp", {b.Op("Neg", {h})}, {}, "com.microsoft");
+  b.Output(b.Op("Sum", {dy, b.Op("Exp", {x}), b.Op("Exp", {x})}));
+  ASSERT_TRUE(b.graph->SettleParts().ok());
+  EXPECT_EQ(JoinCommonSubexpressions(*b.graph), 1u) << "the two after the YieldOp";
+  EXPECT_FALSE(b.graph->IsUnused(h));
+}
+
 TEST(CommonSubexpressionsTest, LeavesWhatDiffersOrIsRandomOrAnOutput) {
   GraphBuilder b;
   const ValueId x = b.Input("x");

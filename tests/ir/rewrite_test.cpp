@@ -109,6 +109,22 @@ TEST(RewriteTest, SharedIntermediatesStayForTheirOtherUses) {
   EXPECT_EQ(GraphText(*b.graph), "v = Sigmoid(a)\nv_2 = Found(a)\nreturn v_2, v");
 }
 
+TEST(RewriteTest, AMatchIsInOnePart) {
+  const Pattern pattern = Op("Add", {Op("Relu", {x}), Any("dy")});
+  for (const bool is_before : {true, false}) {
+    GraphBuilder b;
+    const ValueId a = b.Input("a");
+    ValueId relu = is_before ? b.Op("Relu", {a}) : ValueId::kNone;
+    const ValueId dy = b.Op("YieldOp", {a}, {}, "com.microsoft");
+    if (!is_before) relu = b.Op("Relu", {a});
+    b.Output(b.Op("Add", {relu, dy}));
+    ASSERT_TRUE(b.graph->SettleParts().ok());
+    EXPECT_EQ(ApplyRules(*b.graph, Found(pattern)), is_before ? 0u : 1u);
+    const ValueId result = b.graph->outputs()[0].value;
+    EXPECT_EQ(b.graph->node(b.graph->value(result).producer).part, 2);
+  }
+}
+
 TEST(RewriteTest, AValueUsedTwiceInsideTheMatchIsNoOtherUse) {
   const Pattern centred = Op("Sub", {x, Op("Sigmoid", {x})});
   const auto square = [](GraphBuilder& b, ValueId a) {

@@ -3,6 +3,7 @@
 import gc
 import itertools
 import json
+import math
 import threading
 import weakref
 
@@ -578,6 +579,50 @@ def test_events_of_both_halves(tmp_path):
     ]
     assert counters == [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]
     assert not any(event["name"].startswith("yield") for event in events)
+
+
+@pytest.mark.parametrize("level", ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_ALL"])
+def test_optimization_moves_nothing_to_the_other_half(tmp_path, level):
+    """What the forward keeps for the backward, and what the backward computes again"""
+    model = model_of(
+        [
+            node("MatMul", ["x", "w"], ["z"]),
+            node("Relu", ["z"], ["kept"]),
+            node("Neg", ["w"], ["v"]),
+            node("MatMul", ["x", "v"], ["sum"]),
+            node("Erf", ["x"], ["g"]),
+            node("MatMul", ["g", "w"], ["y"]),
+            yield_op(["y"], ["dy"]),
+            node("Erf", ["x"], ["g_again"]),
+            node("Transpose", ["g_again"], ["gt"], perm=[1, 0]),
+            node("MatMul", ["gt", "dy"], ["dw"]),
+            node("Add", ["sum", "dy"], ["sums"]),
+            node("Mul", ["kept", "sums"], ["dx"]),
+        ],
+        [tensor("x", ["n", 4]), tensor("w", [4, 5])],
+        [tensor("dw", [4, 5]), tensor("dx", ["n", 5])],
+    )
+    session = open_session(
+        model,
+        graph_optimization_level=getattr(tenon.GraphOptimizationLevel, level),
+        enable_profiling=True,
+        profile_file_prefix=str(tmp_path / "run"),
+    )
+    agent = TrainingAgent(session, ["x", "w"], [CPU], ["dw", "dx"], [CPU, CPU])
+    state = PartialGraphExecutionState()
+    forward(agent, state)
+    dw, dx = backward(agent, state)
+    halves = []
+    for event in events_of(session):
+        if event["name"] == "SequentialExecutor::Execute":
+            halves.append([])
+        elif event["name"].endswith("_kernel_time"):
+            halves[-1].append(event["args"]["op_name"])
+    products = [[op for op in half if op.endswith(("MatMul", "Erf"))] for half in halves]
+    assert [len(each) for each in products] == [4, 2], halves
+    erf = np.vectorize(math.erf)(X)
+    check(dw, erf.T @ DY)
+    check(dx, np.maximum(X @ W, 0) * (DY - X @ W))
 
 
 def profile_of_pairs(folder, pairs, rank):

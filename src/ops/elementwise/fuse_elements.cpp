@@ -145,6 +145,7 @@ class ElementFusion {
         if (producer == steps_.end() || members.count(value.producer) > 0) continue;
         const bool fits = value.output_uses == 0 && *value.type.shape == shape &&
                           producer->second.part == steps_.at(root).part &&
+                          graph_.node(value.producer).part == graph_.node(root).part &&
                           std::all_of(value.consumers.begin(), value.consumers.end(),
                                       [&](NodeId consumer) { return members.count(consumer) > 0; });
         if (!fits) continue;  // perhaps it does once its other readers are members
@@ -182,6 +183,7 @@ class ElementFusion {
     spec.opset = 1;
     spec.inputs = InputsOf(group);
     spec.outputs = {root.outputs[0]};
+    const int32_t part = root.part;
     std::unordered_map<ValueId, int64_t> number;
     for (const ValueId input : spec.inputs) {
       number.emplace(input, static_cast<int64_t>(number.size()));
@@ -204,7 +206,9 @@ class ElementFusion {
       graph_.RemoveNode(*id);
       steps_.erase(*id);
     }
-    graph_.AddNode(std::move(spec)).provider = provider_;
+    Node& made = graph_.AddNode(std::move(spec));
+    made.provider = provider_;
+    made.part = part;
   }
 
   Graph& graph_;
