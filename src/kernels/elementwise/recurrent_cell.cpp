@@ -77,17 +77,27 @@ bool Is(const CellActivation& activation, UnaryOp op) {
   return activation.op == op && activation.clip == CellActivation().clip;
 }
 
-// Calls body(i, access, f, g) for every vector of [0, n), with f and g as functions of a vector.
+// Calls body(i, access) for every vector of [0, n).
+template <class Body>
+HWY_INLINE void ForEachVector(size_t n, Body body) {
+  const size_t lanes = hn::Lanes(Tag());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(i, WholeAccess{});
+  if (i < n) body(i, PartialAccess{n - i});
+}
+
+// Calls body(i, access, f, g) likewise, with f and g as functions of a vector.
 template <class Body>
 HWY_INLINE void ForEachVector(size_t n, const CellActivation& f, const CellActivation& g,
                               Body body) {
-  const size_t lanes = hn::Lanes(Tag());
   const NamedFunction named_f = {f}, named_g = {g};
-  size_t i = 0;
-  if (Is(f, UnaryOp::kSigmoid) && Is(g, UnaryOp::kTanh)) {
-    for (; i + lanes <= n; i += lanes) body(i, WholeAccess{}, SigmoidFunction{}, TanhFunction{});
+  if (!Is(f, UnaryOp::kSigmoid) || !Is(g, UnaryOp::kTanh)) {
+    return ForEachVector(
+        n, [&](size_t i, auto access) HWY_ATTR { body(i, access, named_f, named_g); });
   }
-  for (; i + lanes <= n; i += lanes) body(i, WholeAccess{}, named_f, named_g);
+  const size_t lanes = hn::Lanes(Tag());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(i, WholeAccess{}, SigmoidFunction{}, TanhFunction{});
   if (i < n) body(i, PartialAccess{n - i}, named_f, named_g);
 }
 
@@ -109,8 +119,9 @@ void Lstm(const LstmActivations& activations, size_t hidden, const float* gates,
                   forget = activations.input_forget ? hn::Sub(hn::Set(d, 1.0f), input) : f(forget);
                   const V candidate = g(access.Load(gates + 3 * hidden + i));
                   cell = hn::MulAdd(forget, cell, hn::Mul(input, candidate));
-                  if (peepholes)
+                  if (peepholes) {
                     output = hn::MulAdd(access.Load(peepholes + hidden + i), cell, output);
+                  }
                   output = f(output);
                   if (kept) {
                     access.Store(input, kept + i);
@@ -146,33 +157,30 @@ void GruLinear(const GruActivations& activations, size_t hidden, const float* in
 
 void GruGates(const GruActivations& activations, size_t hidden, float* z_r, const float* h,
               float* reset, float* kept) {
-  ForEachVector(hidden, activations.f, activations.g,
-                [&](size_t i, auto access, auto f, auto) HWY_ATTR {
-                  const V z = f(access.Load(z_r + i));
-                  const V r = f(access.Load(z_r + hidden + i));
-                  access.Store(z, z_r + i);
-                  if (kept) {
-                    access.Store(z, kept + i);
-                    access.Store(r, kept + hidden + i);
-                  }
-                  access.Store(hn::Mul(r, access.Load(h + i)), reset + i);
-                });
+  ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
+    const V z = Apply(activations.f, access.Load(z_r + i));
+    const V r = Apply(activations.f, access.Load(z_r + hidden + i));
+    access.Store(z, z_r + i);
+    if (kept) {
+      access.Store(z, kept + i);
+      access.Store(r, kept + hidden + i);
+    }
+    access.Store(hn::Mul(r, access.Load(h + i)), reset + i);
+  });
 }
 
 void GruOutput(const GruActivations& activations, size_t hidden, const float* z,
                const float* candidate, float* h, float* kept_candidate) {
-  ForEachVector(hidden, activations.f, activations.g,
-                [&](size_t i, auto access, auto, auto g) HWY_ATTR {
-                  const V n = g(access.Load(candidate + i));
-                  if (kept_candidate) access.Store(n, kept_candidate + i);
-                  access.Store(Blend(access.Load(z + i), n, access.Load(h + i)), h + i);
-                });
+  ForEachVector(hidden, [&](size_t i, auto access) HWY_ATTR {
+    const V n = Apply(activations.g, access.Load(candidate + i));
+    if (kept_candidate) access.Store(n, kept_candidate + i);
+    access.Store(Blend(access.Load(z + i), n, access.Load(h + i)), h + i);
+  });
 }
 
 void Rnn(const CellActivation& f, size_t hidden, const float* gate, float* h) {
-  ForEachVector(hidden, f, f, [&](size_t i, auto access, auto function, auto) HWY_ATTR {
-    access.Store(function(access.Load(gate + i)), h + i);
-  });
+  ForEachVector(hidden, [&](size_t i, auto access)
+                            HWY_ATTR { access.Store(Apply(f, access.Load(gate + i)), h + i); });
 }
 
 }  // namespace
