@@ -5,6 +5,7 @@
 
 #if defined(__x86_64__)
 #include "kernels/gemm/requantize_avx512.h"
+#include "kernels/gemm/sum_lanes_avx512.h"
 #endif
 
 namespace tenon::kernels {
@@ -80,12 +81,7 @@ TENON_VNNI int32_t PackWholeRow(const uint8_t* row, bool is_signed, size_t k, si
     sum = _mm512_dpbusd_epi32(sum, ones, bytes);
     _mm512_mask_storeu_epi8(out + p, written, bytes);
   }
-  // Sums of halves, of their halves, and so on.
-  const __m256i eight = _mm256_add_epi32(_mm512_maskz_extracti64x4_epi64(0xff, sum, 0),
-                                         _mm512_maskz_extracti64x4_epi64(0xff, sum, 1));
-  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
-  four = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
-  return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 1)));
+  return SumOfLanes(sum);
 }
 
 void PackWholeRows(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,

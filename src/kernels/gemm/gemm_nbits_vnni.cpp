@@ -8,6 +8,7 @@
 
 #if defined(__x86_64__)
 #include "kernels/gemm/round_block_avx512.h"
+#include "kernels/gemm/sum_lanes_avx512.h"
 #include "kernels/transpose_avx512.h"
 #endif
 
@@ -169,14 +170,6 @@ TENON_VNNI __m512i RowOrder(size_t bits) {
     from[i] = static_cast<char>(i - in_word + in_word / 4 + in_word % 4 * (8 / bits));
   }
   return _mm512_maskz_broadcast_i32x4(kAll32, _mm_load_si128(reinterpret_cast<__m128i*>(from)));
-}
-
-TENON_VNNI int32_t SumOfLanes(__m512i x) {
-  const __m256i eight = _mm256_add_epi32(_mm512_maskz_extracti64x4_epi64(kAll64, x, 0),
-                                         _mm512_maskz_extracti64x4_epi64(kAll64, x, 1));
-  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
-  four = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
-  return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 1)));
 }
 
 // Puts a block's bytes in that order and returns their sum.
