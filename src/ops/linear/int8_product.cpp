@@ -181,7 +181,6 @@ size_t Int8Product::ScratchBytes(const KernelContext& context, const Int8Product
   const size_t values = ValueBytes(call.a_zero) + ValueBytes(call.b_zero) +
                         ValueBytes(call.a_scale) + ValueBytes(call.b_scale);
   const size_t matrices = BatchPairs(plan.a.batch, plan.b.batch).count();
-  // Whether B will have been packed by then is not known.
   static constexpr std::byte kPacked = {};
   const auto bytes_for = [&](bool is_packed) {
     Int8GemmArgs args = plan.args;
@@ -192,7 +191,9 @@ size_t Int8Product::ScratchBytes(const KernelContext& context, const Int8Product
     const size_t scratch = context.TaskScratchBytes(tasks, kernels::Int8GemmScratchSize(args));
     return CheckedAdd(rows, scratch).value_or(SIZE_MAX);
   };
-  const size_t bytes = std::max(bytes_for(false), packed_.is_kept() ? bytes_for(true) : 0);
+  size_t bytes = packed_.is_kept() ? bytes_for(true) : 0;
+  // Another run may pack B before this one reads it, but once it is packed, it stays so.
+  if (packed_.ready() == nullptr) bytes = std::max(bytes, bytes_for(false));
   return CheckedAdd(values, bytes).value_or(SIZE_MAX);
 }
 
