@@ -20,6 +20,13 @@ Result<MatmulPrecision> PrecisionOf(const StringMap& config) {
   return InvalidArgument("{}: expected highest, high or medium, got '{}'", kKey, entry->second);
 }
 
+Result<size_t> NBitsLevelOf(const StringMap& config) {
+  constexpr std::string_view kKey = "session.qdq_matmulnbits_accuracy_level";
+  TENON_ASSIGN_OR_RETURN(const size_t level, ConfigCount(config, kKey, 0));
+  if (level <= 4) return level;
+  return InvalidArgument("{}: expected a level from 0 to 4, got {}", kKey, level);
+}
+
 }  // namespace
 
 Result<WeightPolicy> MakeWeightPolicy(const StringMap& config,
@@ -40,6 +47,7 @@ Result<WeightPolicy> MakeWeightPolicy(const StringMap& config,
   }
   if (policy.runs_before_packing > 0) policy.pace = std::make_shared<PackingPace>();
   TENON_ASSIGN_OR_RETURN(policy.precision, PrecisionOf(config));
+  TENON_ASSIGN_OR_RETURN(policy.nbits_accuracy_level, NBitsLevelOf(config));
   return policy;
 }
 

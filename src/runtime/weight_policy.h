@@ -36,6 +36,8 @@ struct WeightPolicy {
   size_t runs_before_packing = 1;
   std::shared_ptr<PackingPace> pace;  // of these later runs; null: the first of them packs all
   MatmulPrecision precision = MatmulPrecision::kHighest;
+  // accuracy_level of MatMulNBits that names none; 0: the weights decide.
+  size_t nbits_accuracy_level = 0;
 };
 
 // That of a session with this configuration. Error: kInvalidArgument naming key and value.

@@ -123,11 +123,13 @@ def clipped(g: Graph, x: str, low: float, high: float) -> str:
 
 
 def run(
-    model: bytes, feeds: dict, integers: bool, folder: pathlib.Path
+    model: bytes, feeds: dict, integers: bool, folder: pathlib.Path, **config: str
 ) -> tuple[np.ndarray, set[str]]:
-    """The result, and the operators that ran."""
+    """The result, and the operators that ran. `config`: entries of `session.`."""
     options = tenon.SessionOptions()
     options.add_session_config_entry("session.disable_quant_qdq", str(int(not integers)))
+    for name, value in config.items():
+        options.add_session_config_entry(f"session.{name}", value)
     (result,), ran = profiled(model, feeds, folder, options)
     return result, set(ran)
 

@@ -68,17 +68,18 @@ def test_products_are_as_exact_as_asked(precision: str, rows: int, form: str) ->
 
 
 def test_weights_of_few_bits_are_multiplied_as_exactly_as_asked() -> None:
-    x, scales = floats(40, 256), floats(48, 8, seed=1)
-    packed = np.random.default_rng(2).integers(0, 256, (48, 8, 16), dtype=np.uint8)
+    """In blocks that are too large for rows of 8 bits."""
+    x, scales = floats(40, 512), floats(48, 2, seed=1)
+    packed = np.random.default_rng(2).integers(0, 256, (48, 2, 128), dtype=np.uint8)
     content = model(
         "MatMulNBits",
         [x, packed, scales],
         {"y": np.float32},
         constants=(1, 2),
-        **{"K": 256, "N": 48, "bits": 4, "block_size": 32},
+        **{"K": 512, "N": 48, "bits": 4, "block_size": 256},
     )
-    elements = np.stack([packed & 15, packed >> 4], axis=-1).reshape(48, 8, 32).astype(np.float64)
-    weight = ((elements - 8) * scales[:, :, None]).reshape(48, 256).T
+    elements = np.stack([packed & 15, packed >> 4], axis=-1).reshape(48, 2, 256).astype(np.float64)
+    weight = ((elements - 8) * scales[:, :, None]).reshape(48, 512).T
     sizes = np.abs(x).astype(np.float64) @ np.abs(weight)
     errors = {}
     for precision, most in MOST_ERROR.items():
