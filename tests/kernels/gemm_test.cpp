@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/dispatch.h"
+#include "kernels/elementwise/convert.h"
 #include "kernels/unary_cases.h"
 
 namespace tenon::kernels {
@@ -134,35 +135,41 @@ class Product {
   Matrix& b() { return b_; }
 
   std::vector<float> Run(bool reverse, size_t threads = kGemmThreads) {
-    std::vector<float> c = initial_;
-    if (case_.beta == 0) {
-      for (float& value : c) value = value == kGuard ? kGuard : kNan;
-    }
     GemmArgs args;
-    args.sizes = case_.sizes;
-    args.alpha = case_.alpha;
-    args.beta = case_.beta;
-    args.a = a_.view;
+    std::vector<float> c = Begin(args);
     if (case_.packed) {
       PackGemmB(b_.view, case_.sizes.n, case_.sizes.k, packed_b_.get());
       args.packed_b = packed_b_.get();
     } else {
       args.b = b_.view;
     }
-    args.c = c.data();
-    args.ldc = case_.sizes.n + case_.padding;
-    if (case_.bias_columns) args.epilogue.bias_columns = bias_columns_.data();
-    if (case_.bias_rows) args.epilogue.bias_rows = bias_rows_.data();
-    if (case_.residual) {
-      args.epilogue.residual = residual_.data();
-      args.epilogue.ldr = args.ldc;
-    }
-    args.epilogue.activation = case_.activation;
     args.threads = threads;
     args.is_backward = reverse;
     const size_t tasks = GemmTaskCount(case_.sizes, case_.packed, threads);
     for (size_t task = 0; task < tasks; ++task) {
       RunGemmTask(args, reverse ? tasks - 1 - task : task, scratch_.get());
+    }
+    return c;
+  }
+
+  // Rounds B to float16, and multiplies it in this form.
+  std::vector<float> RunHalf() {
+    const auto [m, n, k] = case_.sizes;
+    std::vector<uint16_t> halves(b_.storage.size());
+    FloatToFloat16(b_.storage.data(), halves.data(), halves.size());
+    Float16ToFloat(halves.data(), b_.storage.data(), halves.size());
+    const HalfMatrix b = {halves.data(), b_.view.row_stride, b_.view.column_stride};
+    AlignedFloats packed(PackedHalfGemmBSize(n, k) / sizeof(float));
+    auto* const packed_halves = reinterpret_cast<uint16_t*>(packed.get());
+    for (size_t task = 0; task < PackGemmBTaskCount(n, k); ++task) {
+      RunPackHalfGemmBTask(b, n, k, task, packed_halves);
+    }
+    GemmArgs args;
+    std::vector<float> c = Begin(args);
+    args.packed_half_b = packed_halves;
+    AlignedFloats scratch(GemmScratchSize(case_.sizes, true, true) / sizeof(float));
+    for (size_t task = 0; task < GemmTaskCount(case_.sizes, true); ++task) {
+      RunGemmTask(args, task, scratch.get());
     }
     return c;
   }
@@ -198,6 +205,28 @@ class Product {
   }
 
  private:
+  // All arguments but B, and what C holds before.
+  std::vector<float> Begin(GemmArgs& args) {
+    std::vector<float> c = initial_;
+    if (case_.beta == 0) {
+      for (float& value : c) value = value == kGuard ? kGuard : kNan;
+    }
+    args.sizes = case_.sizes;
+    args.alpha = case_.alpha;
+    args.beta = case_.beta;
+    args.a = a_.view;
+    args.c = c.data();
+    args.ldc = case_.sizes.n + case_.padding;
+    if (case_.bias_columns) args.epilogue.bias_columns = bias_columns_.data();
+    if (case_.bias_rows) args.epilogue.bias_rows = bias_rows_.data();
+    if (case_.residual) {
+      args.epilogue.residual = residual_.data();
+      args.epilogue.ldr = args.ldc;
+    }
+    args.epilogue.activation = case_.activation;
+    return c;
+  }
+
   // A row-major matrix of m rows, the last without padding.
   size_t Elements(size_t ld) const {
     return case_.sizes.m == 0 ? 0 : (case_.sizes.m - 1) * ld + case_.sizes.n;
@@ -263,6 +292,25 @@ TEST_P(GemmTest, MatchesReferenceAcrossBlocksAndLayouts) {
         ASSERT_NO_FATAL_FAILURE(
             Check({.sizes = sizes, .a_layout = a, .b_layout = b, .packed = sizes.m % 2 == 0}));
       }
+    }
+  }
+}
+
+// B in float16 gives the bits of the same numbers in float32, but in a last panel that is narrower.
+TEST_P(GemmTest, WidensPackedHalves) {
+  if (!IsHalfGemmFast()) GTEST_SKIP() << "the processor does not widen float16 numbers";
+  constexpr GemmSizes kEdges[] = {{1, 1, 1},   {2, 17, 5},  {5, 33, 64},  {15, 65, 3},
+                                  {29, 31, 9}, {0, 16, 16}, {16, 300, 0}, {7, 2000, 40}};
+  std::vector<GemmSizes> all(std::begin(kEdges), std::end(kEdges));
+  all.insert(all.end(), std::begin(kLargeSizes), std::end(kLargeSizes));
+  for (const GemmSizes& sizes : all) {
+    for (const Layout layout : kLayouts) {
+      GemmCase c = {.sizes = sizes, .b_layout = layout, .padding = 3, .bias_columns = true};
+      Product product(c);
+      const std::vector<float> widened = product.RunHalf();  // also rounds B
+      ASSERT_NO_FATAL_FAILURE(product.Check(widened));
+      if (sizes.n % GemmPanelColumns() != 0) continue;
+      ASSERT_TRUE(SameBits(widened, product.Run(false))) << c.Name();
     }
   }
 }

@@ -4,10 +4,13 @@ between two such operators is neither rounded nor cast."""
 from __future__ import annotations
 
 import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import onnxruntime
 import pytest
+import tenon
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from traces import profiled
 
@@ -170,3 +173,95 @@ def test_constants_that_need_float32_are_folded(tmp_path: pathlib.Path) -> None:
     got, ran = run(model, x, tmp_path)
     assert ran == ["Cast", "Conv", "Cast"]
     assert_near(got, model, x)
+
+
+# Products by matrices that are large enough to be read as they are.
+PRODUCTS = {
+    "MatMul": node("MatMul", "x w", "y"),
+    "Gemm": node("Gemm", "x w", "y"),
+    "Gemm, scaled": node("Gemm", "x w v", "y", alpha=0.5),
+    "Gemm, transposed": node("Gemm", "x t v", "y", transB=1),
+    "Gemm with a scaled vector": node("Gemm", "x w v", "y", beta=0.25),
+    "Gemm with a matrix": node("Gemm", "x w c", "y"),
+}
+
+
+def product(name: str, rows: int, wide: bool) -> tuple[bytes, np.ndarray]:
+    """A product that may be of the same numbers in float32, and its input."""
+    w, dtype = random(520, 300, scale=0.1), np.float32 if wide else HALF
+    constants = {"w": w, "t": np.ascontiguousarray(w.T), "v": random(300), "c": random(1, 300)}
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    graph = helper.make_graph(
+        [PRODUCTS[name]],
+        "graph",
+        [helper.make_tensor_value_info("x", kind, [rows, 520])],
+        [helper.make_tensor_value_info("y", kind, None)],
+        [numpy_helper.from_array(v.astype(dtype), k) for k, v in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    return model.SerializeToString(), random(rows, 520).astype(dtype)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 20, 130])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_by_halves_are_those_of_the_same_floats(name: str, rows: int) -> None:
+    """Rounded once, at the end; in the first run, which packs nothing, and in those after it."""
+    (half, x), (wide, wide_x) = (product(name, rows, is_wide) for is_wide in (False, True))
+    expected = tenon.InferenceSession(wide).run(None, {"x": wide_x})[0]
+    session = tenon.InferenceSession(half)
+    for _ in range(4):
+        actual = session.run(None, {"x": x})[0].astype(np.float32)
+        # A result between two halves may be rounded either way: the last columns are added up in
+        # another order.
+        np.testing.assert_allclose(actual, expected, rtol=1.01 * 2**-11, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["high", "medium"])
+def test_products_by_halves_are_as_exact_as_asked(precision: str) -> None:
+    half, x = product("MatMul", 40, False)
+    options = tenon.SessionOptions()
+    options.add_session_config_entry("session.matmul_precision", precision)
+    actual = tenon.InferenceSession(half, options).run(None, {"x": x})[0]
+    expected = x.astype(np.float64) @ random(520, 300, scale=0.1).astype(np.float64)
+    np.testing.assert_allclose(actual, expected, atol=2e-2 * np.abs(expected).max())
+
+
+MEMORY = """
+import sys, numpy as np, tenon
+def resident():
+    with open("/proc/self/statm") as pages:
+        return int(pages.read().split()[1])
+x = np.ones((1, 2048), sys.argv[2])
+before = resident()
+session = tenon.InferenceSession(sys.argv[1])
+for _ in range(20):
+    session.run(None, {"x": x})
+print(resident() - before)
+"""
+
+
+def test_weights_of_halves_take_half_the_memory(tmp_path: pathlib.Path) -> None:
+    """H-1: at most 0.6 of the float32 twin's, of weights that all runs have made ready."""
+    grown = {}
+    for dtype in (np.float32, HALF):
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        weights = [np.full((2048, 2048), i / 4096, dtype) for i in range(6)]
+        nodes = [
+            node("MatMul", f"{'x' if i == 0 else f'h{i}'} w{i}", f"h{i + 1}") for i in range(6)
+        ]
+        graph = helper.make_graph(
+            nodes,
+            "graph",
+            [helper.make_tensor_value_info("x", kind, [1, 2048])],
+            [helper.make_tensor_value_info("h6", kind, None)],
+            [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)],
+        )
+        path = tmp_path / f"{np.dtype(dtype)}.onnx"
+        opsets = [helper.make_opsetid("", 17)]
+        path.write_bytes(
+            helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+        )
+        command = [sys.executable, "-c", MEMORY, str(path), str(np.dtype(dtype))]
+        grown[dtype] = int(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert grown[HALF] < 0.6 * grown[np.float32]

@@ -5,6 +5,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/stop_signal.h"
 #include "kernels/dispatch.h"
 #include "kernels/gemm/gemm_flat-inl.h"
@@ -12,6 +15,7 @@
 #include "kernels/gemm/gemm_pack-inl.h"
 #include "kernels/gemm/gemm_store.h"
 #include "kernels/gemm/gemm_tile-inl.h"
+#include "kernels/unaligned.h"
 
 #ifndef TENON_KERNELS_GEMM_CPP_
 #define TENON_KERNELS_GEMM_CPP_
@@ -20,6 +24,7 @@ namespace tenon::kernels {
 // The functions of one target.
 struct GemmTable {
   GemmShape shape;
+  bool widens_halves;
   void (*pack_panels)(const GemmMatrix& b, size_t depth, size_t columns, size_t panel_stride,
                       float* out);
   void (*run_task)(const GemmArgs& args, size_t task, float* scratch);
@@ -50,9 +55,10 @@ inline constexpr size_t kWorthPrefetchingC = 32;
 // some 2 ms at most.
 inline constexpr size_t kInPlacePanels = 64;
 
-// Panels of B, packed or in place.
+// Panels of B, packed or in place. T: float or hwy::float16_t.
+template <class T>
 struct PanelBlock {
-  const float* data;
+  const T* data;
   size_t panel_stride;
   size_t row_stride;  // used when in_place; a packed panel's rows are as wide as it is
   bool in_place;
@@ -83,7 +89,7 @@ class GemmTask {
       : args_(args),
         a_(args.sizes.k ? args.a : GemmMatrix{args.a.data, 0, 0}),
         b_(args.sizes.k ? args.b : GemmMatrix{args.b.data, 0, 0}),
-        grid_(MakeGemmGrid(args.sizes, args.packed_b != nullptr, kGemmShape, args.threads)),
+        grid_(MakeGemmGrid(args.sizes, args.is_packed(), kGemmShape, args.threads)),
         rows_(GemmPart(args.sizes.m, grid_.row_tasks, task % grid_.row_tasks)),
         panels_(GemmPart(grid_.panels, grid_.column_tasks, task / grid_.row_tasks)),
         a_scratch_(scratch),
@@ -93,20 +99,21 @@ class GemmTask {
         prefetches_c_(args.sizes.m * args.sizes.n >= kLargeC) {}
 
   void Run() {
-    if (!args_.packed_b && IsFlat(args_.sizes, a_, b_)) return RunFlat();
-    const size_t row_blocks = DivideUp(rows_.size(), kGemmBlockRows);
+    if (!args_.is_packed() && IsFlat(args_.sizes, a_, b_)) return RunFlat();
     for (size_t db = 0; db < grid_.depth_blocks; ++db) {
       const GemmRange depth = GemmPart(args_.sizes.k, grid_.depth_blocks, db);
+      if constexpr (kWidensHalves) {
+        if (args_.packed_half_b) {
+          const auto* halves = reinterpret_cast<const hwy::float16_t*>(args_.packed_half_b);
+          RunRows(depth, PackedPanels(halves, panels_), depth.begin);
+          continue;
+        }
+      }
       for (GemmRange panels = {panels_.begin, 0}; panels.begin < panels_.end;
            panels.begin = panels.end) {
         const Source source = SourceOf(panels);
-        const PanelBlock b = BlockOfB(panels, depth, source);
-        for (size_t rb = 0; rb < row_blocks; ++rb) {
-          if (StopSignal::CutsCurrent()) return;
-          const GemmRange part = GemmPart(rows_.size(), row_blocks, rb);
-          RunBlock({rows_.begin + part.begin, rows_.begin + part.end}, depth, b,
-                   source == Source::kPacked ? depth.begin : 0);
-        }
+        const PanelBlock<float> b = BlockOfB(panels, depth, source);
+        RunRows(depth, b, source == Source::kPacked ? depth.begin : 0);
       }
     }
   }
@@ -166,14 +173,22 @@ class GemmTask {
     return copy_;
   }
 
-  PanelBlock BlockOfB(GemmRange panels, GemmRange depth, Source source) {
+  // Only the last panel can be narrower, and its rows are then narrower too, except for float16.
+  template <class T>
+  static size_t WidthOf(size_t columns) {
+    return sizeof(T) == sizeof(float) ? PanelWidth(columns) : kGemmNr;
+  }
+
+  template <class T>
+  PanelBlock<T> PackedPanels(const T* packed, GemmRange panels) const {
     const size_t k = args_.sizes.k;
+    return {packed + panels.begin * kGemmNr * k, k * kGemmNr, 0, false, panels};
+  }
+
+  PanelBlock<float> BlockOfB(GemmRange panels, GemmRange depth, Source source) {
     switch (source) {
-      case Source::kPacked: {
-        const float* data = args_.packed_b + panels.begin * kGemmNr * k;
-        // Only the last panel can be narrower, and its rows are then narrower too.
-        return {data, k * kGemmNr, 0, false, panels};
-      }
+      case Source::kPacked:
+        return PackedPanels(args_.packed_b, panels);
       case Source::kInPlace:
         return {b_.data + panels.begin * kGemmNr + depth.begin * b_.row_stride, kGemmNr,
                 b_.row_stride, true, panels};
@@ -189,41 +204,80 @@ class GemmTask {
     return {b_scratch_, panel_stride, 0, false, panels};
   }
 
-  void RunBlock(GemmRange rows, GemmRange depth, const PanelBlock& b, size_t b_first_depth) {
+  // Multiplies all rows by these panels. b_first_depth: where in them the range `depth` begins.
+  template <class T>
+  void RunRows(GemmRange depth, const PanelBlock<T>& b, size_t b_first_depth) {
+    const size_t row_blocks = DivideUp(rows_.size(), kGemmBlockRows);
+    for (size_t rb = 0; rb < row_blocks; ++rb) {
+      if (StopSignal::CutsCurrent()) return;
+      const GemmRange part = GemmPart(rows_.size(), row_blocks, rb);
+      RunBlock({rows_.begin + part.begin, rows_.begin + part.end}, depth, b, b_first_depth);
+    }
+  }
+
+  template <class T>
+  HWY_NOINLINE void RunBlock(GemmRange rows, GemmRange depth, const PanelBlock<T>& b,
+                             size_t b_first_depth) {
     const GemmMatrix a = BlockOfA(rows, depth);
     const size_t tiles = DivideUp(rows.size(), kGemmMr);
     // Only a packed panel is dense, so only then can tiles share its prefetching.
     const bool alone = tiles == 1 || b.in_place;
     const bool is_stream = tiles == 1 && !b.in_place;
-    Tile tile = {.a_row_stride = a.row_stride,
-                 .a_depth_stride = a.column_stride,
-                 .depth = depth.size(),
-                 .alone = alone,
-                 .prefetches = !(is_stream && streams_best_alone_),
-                 .prefetches_c = prefetches_c_ && depth.size() >= kWorthPrefetchingC};
+    TileOf<T> tile = {.a_row_stride = a.row_stride,
+                      .a_depth_stride = a.column_stride,
+                      .depth = depth.size(),
+                      .alone = alone,
+                      .prefetches = !(is_stream && streams_best_alone_),
+                      .prefetches_c = prefetches_c_ && depth.size() >= kWorthPrefetchingC};
     for (size_t i = 0; i < b.panels.size(); ++i) {
       const size_t from_first = args_.is_backward ? b.panels.size() - 1 - i : i;
       const size_t p = b.panels.begin + from_first;
       const size_t columns = ColumnsOf(p);
-      const size_t depth_stride = b.in_place ? b.row_stride : PanelWidth(columns);
+      const size_t depth_stride = b.in_place ? b.row_stride : WidthOf<T>(columns);
       tile.b = b.data + from_first * b.panel_stride + b_first_depth * depth_stride;
       tile.b_depth_stride = depth_stride;
+      const T* next = args_.is_backward ? tile.b - b.panel_stride : tile.b + b.panel_stride;
       tile.next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles);
-      const float* next = args_.is_backward ? tile.b - b.panel_stride : tile.b + b.panel_stride;
       for (size_t t = 0; t < tiles; ++t) {
         const GemmRange part = GemmPart(rows.size(), tiles, t);
         const size_t share = alone ? 0 : part.begin * depth.size() / rows.size();
         tile.a = a.data + part.begin * a.row_stride;
         tile.next = next + share * depth_stride;
         tile.output = OutputAt(args_, rows.begin + part.begin, p * kGemmNr, depth);
-        RunOne(tile, part.size(), columns, depth.end == args_.sizes.k);
+        const bool last = depth.end == args_.sizes.k;
+        if constexpr (sizeof(T) < sizeof(float)) {
+          // The first tile widens the panel for the others.
+          if (t > 0) {
+            RunOne(WideTile(tile), part.size(), columns, last);
+            continue;
+          }
+          tile.widened = b_scratch_;
+        }
+        RunOne(tile, part.size(), columns, last);
       }
     }
   }
 
-  void RunOne(const Tile& tile, size_t rows, size_t columns, bool last) const {
-    if (columns % kGemmLanes == 0) {
-      kTileFunctions[rows - 1][columns / kGemmLanes - 1](tile);
+  // The same tile of the panel that the first one has widened. What it prefetches stays.
+  Tile WideTile(const HalfTile& tile) const {
+    return {.a = tile.a,
+            .a_row_stride = tile.a_row_stride,
+            .a_depth_stride = tile.a_depth_stride,
+            .b = b_scratch_,
+            .b_depth_stride = kGemmNr,
+            .depth = tile.depth,
+            .next = reinterpret_cast<const float*>(tile.next),
+            .next_stride = DivideUp(tile.next_stride, 2),
+            .alone = false,
+            .prefetches = tile.prefetches,
+            .prefetches_c = tile.prefetches_c,
+            .output = tile.output};
+  }
+
+  template <class T>
+  void RunOne(const TileOf<T>& tile, size_t rows, size_t columns, bool last) const {
+    if (columns % kGemmLanes == 0 && WidthOf<T>(columns) == columns) {
+      RunTile(tile, rows, columns / kGemmLanes);
     } else {
       RunPartialTile(tile, rows, columns);
     }
@@ -260,7 +314,8 @@ void StoreSumsOnTarget(const GemmArgs& args, const Activation& activation, size_
   if (activation) activation.OverRows(output.c, output.ldc, rows, columns);
 }
 
-const GemmTable kGemmTable = {kGemmShape, &PackPanels, &RunGemmTaskOnTarget, &StoreSumsOnTarget};
+const GemmTable kGemmTable = {kGemmShape, kWidensHalves, &PackPanels, &RunGemmTaskOnTarget,
+                              &StoreSumsOnTarget};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
@@ -279,6 +334,8 @@ const GemmTable& Table() { return TENON_SELECT_TABLE(GemmTable, kGemmTable); }
 }  // namespace
 
 size_t GemmPanelColumns() { return Table().shape.nr; }
+
+bool IsHalfGemmFast() { return Table().widens_halves; }
 
 size_t PackedGemmBSize(size_t n, size_t k) {
   return RoundUp(k * RoundUp(n, Table().shape.lanes) * sizeof(float), 64);
@@ -302,18 +359,47 @@ void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed) {
   for (size_t task = 0; task < tasks; ++task) RunPackGemmBTask(b, n, k, task, packed);
 }
 
+size_t PackedHalfGemmBSize(size_t n, size_t k) {
+  return RoundUp(k * RoundUp(n, Table().shape.nr) * sizeof(uint16_t), 64);
+}
+
+void RunPackHalfGemmBTask(const HalfMatrix& b, size_t n, size_t k, size_t task, uint16_t* packed) {
+  constexpr size_t kRows = 32;  // at a time: lines of columns that are dense in depth stay cached
+  const size_t nr = Table().shape.nr;
+  const size_t last = std::min(n, (task + 1) * kPanelsPerPackTask * nr);
+  for (size_t first = task * kPanelsPerPackTask * nr; first < last; first += nr) {
+    const size_t columns = std::min(nr, last - first);
+    for (size_t begin = 0; begin < k; begin += kRows) {
+      const size_t end = std::min(k, begin + kRows);
+      uint16_t* const panel = packed + first * k;
+      const uint16_t* const corner = b.data + first * b.column_stride;
+      if (columns < nr) std::fill(panel + begin * nr, panel + end * nr, uint16_t{0});
+      for (size_t i = begin; b.column_stride == 1 && i < end; ++i) {
+        const void* const row = corner + i * b.row_stride;
+        std::memcpy(panel + i * nr, row, columns * sizeof(uint16_t));
+      }
+      for (size_t j = 0; b.column_stride != 1 && j < columns; ++j) {
+        const uint16_t* const column = corner + j * b.column_stride;
+        for (size_t i = begin; i < end; ++i) {
+          panel[i * nr + j] = LoadUnaligned(column + i * b.row_stride);
+        }
+      }
+    }
+  }
+}
+
 size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b, size_t threads) {
   return MakeGemmGrid(sizes, packed_b, Table().shape, threads).tasks();
 }
 
-size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b) {
+size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b, bool is_half) {
   const GemmShape& shape = Table().shape;
   const GemmGrid grid = MakeGemmGrid(sizes, packed_b, shape, 1);  // with the most panels for a task
   if (grid.tasks() == 0) return 0;
   size_t floats = GemmBlockFloats(sizes, grid);
-  if (!packed_b) {
+  if (!packed_b || is_half) {
     const size_t depth = GemmPart(sizes.k, grid.depth_blocks, 0).size();
-    floats += std::min(kGemmUnpackedPanels, grid.panels) * shape.nr * depth;
+    floats += (is_half ? 1 : std::min(kGemmUnpackedPanels, grid.panels)) * shape.nr * depth;
   }
   return RoundUp(floats * sizeof(float), 64);
 }
@@ -330,7 +416,7 @@ void StoreGemmSums(const GemmArgs& args, const Activation& activation, size_t ro
 void Gemm(const GemmArgs& args, float* scratch) {
   GemmArgs own = args;
   own.threads = 1;
-  const size_t tasks = GemmTaskCount(own.sizes, own.packed_b != nullptr, own.threads);
+  const size_t tasks = GemmTaskCount(own.sizes, own.is_packed(), own.threads);
   for (size_t task = 0; task < tasks; ++task) RunGemmTask(own, task, scratch);
 }
 

@@ -37,13 +37,23 @@ void RunPackGemmBTask(const GemmMatrix& b, size_t n, size_t k, size_t task, floa
 // Runs all tasks on this thread.
 void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed);
 
+// A B of float16 numbers takes half the memory, and is widened on the way into the multiplications.
+// The bits of C are those of a packed float32 B of the same numbers, but for the columns of a last
+// panel that is narrower. Its packing is divided into as many tasks.
+// Whether the processor widens such numbers itself; if not, there are no such products.
+bool IsHalfGemmFast();
+// Bytes; a multiple of 64.
+size_t PackedHalfGemmBSize(size_t n, size_t k);
+// packed: PackedHalfGemmBSize(n, k) bytes, aligned to 64.
+void RunPackHalfGemmBTask(const HalfMatrix& b, size_t n, size_t k, size_t task, uint16_t* packed);
+
 // The number of tasks; 0 when C is empty. A task takes some 10 to 1000 microseconds; products that
 // take more than 100 have at least four for each of two to four threads, if their m and n allow it.
 // There are not many more, and few for one: each task may copy parts of A and B, as others do.
 size_t GemmTaskCount(const GemmSizes& sizes, bool packed_b, size_t threads = kGemmThreads);
 // Bytes of scratch memory that every running task needs for itself, for any number of threads; a
-// multiple of 64, possibly 0.
-size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b);
+// multiple of 64, possibly 0. is_half: for a packed_half_b.
+size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b, bool is_half = false);
 // Runs one task. scratch: GemmScratchSize bytes, aligned to 64, with any content. Incomplete if the
 // thread's run is to end early (StopSignal).
 void RunGemmTask(const GemmArgs& args, size_t task, float* scratch);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/elementwise/activation.h"
 
@@ -27,6 +28,13 @@ inline GemmMatrix RowMajor(const float* data, size_t ld) { return {data, ld, 1};
 // `data` holds the matrix's transpose row-major, with rows `ld` elements apart.
 inline GemmMatrix Transposed(const float* data, size_t ld) { return {data, 1, ld}; }
 
+// The same of float16 numbers, given as their bits.
+struct HalfMatrix {
+  const uint16_t* data = nullptr;
+  size_t row_stride = 0;
+  size_t column_stride = 1;
+};
+
 // The operations on an element of the product before it is stored. Null pointers mean absent.
 struct GemmEpilogue {
   const float* bias_columns = nullptr;  // [n], added to every row
@@ -41,13 +49,16 @@ struct GemmArgs {
   float alpha = 1;
   float beta = 0;  // 0: C may hold anything before and is only written
   GemmMatrix a;
-  GemmMatrix b;                     // not read when packed_b is given
-  const float* packed_b = nullptr;  // as PackGemmB wrote it, under the same ActiveTarget()
-  float* c = nullptr;               // row-major
-  size_t ldc = 0;                   // >= n
+  GemmMatrix b;                             // not read when it is given in one of the packed forms:
+  const float* packed_b = nullptr;          // as PackGemmB wrote it, under the same ActiveTarget()
+  const uint16_t* packed_half_b = nullptr;  // the same of PackHalfGemmB
+  float* c = nullptr;                       // row-major
+  size_t ldc = 0;                           // >= n
   GemmEpilogue epilogue;
   size_t threads = kGemmThreads;  // as for GemmTaskCount
   bool is_backward = false;       // a task reads its panels of B from the last one to the first
+
+  bool is_packed() const { return packed_b != nullptr || packed_half_b != nullptr; }
 };
 
 }  // namespace tenon::kernels

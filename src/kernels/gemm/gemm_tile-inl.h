@@ -30,6 +30,8 @@ inline constexpr size_t kGemmMr = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 1
                                   : HWY_ARCH_WASM                            ? 4
                                                                              : 6;
 inline constexpr size_t kGemmPanelVectors = 2;
+// Whether the processor widens float16 numbers itself, beside multiplications.
+inline constexpr bool kWidensHalves = HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64;
 using GemmTag = hn::ScalableTag<float>;
 inline constexpr size_t kGemmLanes = HWY_MAX_BYTES / sizeof(float);
 inline constexpr size_t kGemmNr = kGemmPanelVectors * kGemmLanes;
@@ -46,24 +48,34 @@ struct TileOutput {
   size_t ldr;
 };
 
-// One micro-tile: `depth` outer products of a column of A and a row of B.
-struct Tile {
+// One micro-tile: `depth` outer products of a column of A and a row of B. T: the elements of B,
+// float or hwy::float16_t.
+template <class T>
+struct TileOf {
   const float* a;
   size_t a_row_stride;
   size_t a_depth_stride;
-  const float* b;
+  const T* b;
   size_t b_depth_stride;
   size_t depth;
   // What to prefetch, `next_stride` elements further at each step: the data of the next panel. If
   // several tiles read this panel, each prefetches its share of the next one. A single tile
   // prefetches its own panel and, near its end, the next one.
-  const float* next;
+  const T* next;
   size_t next_stride;
   bool alone;
   bool prefetches;    // else nothing of B is
   bool prefetches_c;  // before the sums are computed: writing waits for lines from memory
   TileOutput output;
+  float* widened = nullptr;  // where tiles of float16 numbers may keep them as floats
 };
+using Tile = TileOf<float>;
+using HalfTile = TileOf<hwy::float16_t>;
+
+HWY_INLINE hn::Vec<GemmTag> LoadElements(const float* p) { return hn::LoadU(GemmTag(), p); }
+HWY_INLINE hn::Vec<GemmTag> LoadElements(const hwy::float16_t* p) {
+  return hn::PromoteTo(GemmTag(), hn::LoadU(hn::Rebind<hwy::float16_t, GemmTag>(), p));
+}
 
 struct WholeVector {
   template <class D>
@@ -103,24 +115,27 @@ HWY_INLINE void StoreSum(Access access, D d, const TileOutput& out, size_t row, 
 
 // The position of a micro-kernel in its operands. `kDepthStride` is that of A; 0 if it is not
 // known.
-template <size_t kRows, size_t kVectors, size_t kDepthStride>
+template <class T, size_t kRows, size_t kVectors, size_t kDepthStride, bool kKeeps>
 struct TileCursor {
   // Three rows of A share a pointer where the address forms p, p + s and p + 2 s are free.
   static constexpr size_t kShared = HWY_ARCH_WASM ? 1 : 3;
   static constexpr size_t kGroups = (kRows + kShared - 1) / kShared;
 
-  HWY_INLINE explicit TileCursor(const Tile& tile)
+  static constexpr size_t kLine = 64 / sizeof(T);
+
+  HWY_INLINE explicit TileCursor(const TileOf<T>& tile)
       : a_row_stride(tile.a_row_stride),
         a_depth_stride(kDepthStride != 0 ? kDepthStride : tile.a_depth_stride),
         b(tile.b),
-        b_stride(tile.b_depth_stride) {
+        b_stride(tile.b_depth_stride),
+        widened(tile.widened) {
 #pragma GCC unroll 16
     for (size_t g = 0; g < kGroups; ++g) a[g] = tile.a + kShared * g * a_row_stride;
   }
 
   HWY_INLINE void Prefetch() const {
 #pragma GCC unroll 2
-    for (size_t line = 0; line < kVectors * kGemmLanes; line += 16) hwy::Prefetch(ahead + line);
+    for (size_t i = 0; i < kVectors * kGemmLanes; i += kLine) hwy::Prefetch(ahead + i);
   }
 
   // Keeps the compiler from giving every step of an unrolled loop pointers of its own, of which
@@ -137,7 +152,14 @@ struct TileCursor {
     const GemmTag d;
     hn::Vec<GemmTag> row_of_b[kVectors];
 #pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) row_of_b[v] = hn::LoadU(d, b + v * kGemmLanes);
+    for (size_t v = 0; v < kVectors; ++v) row_of_b[v] = LoadElements(b + v * kGemmLanes);
+    if constexpr (kKeeps) {
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) {
+        hn::Store(row_of_b[v], d, widened + v * kGemmLanes);
+      }
+      widened += kVectors * kGemmLanes;
+    }
 #pragma GCC unroll 16
     for (size_t r = 0; r < kRows; ++r) {
       const hn::Vec<GemmTag> element = hn::Set(d, a[r / kShared][(r % kShared) * a_row_stride]);
@@ -154,14 +176,15 @@ struct TileCursor {
 
   const size_t a_row_stride, a_depth_stride;
   const float* HWY_RESTRICT a[kGroups];
-  const float* HWY_RESTRICT b;
+  const T* HWY_RESTRICT b;
   const size_t b_stride;
-  const float* ahead = nullptr;
+  const T* ahead = nullptr;
   size_t ahead_stride = 0;
+  float* HWY_RESTRICT widened;
 };
 
-template <size_t kRows, size_t kVectors, size_t kDepthStride>
-HWY_INLINE void RunTileOf(const Tile& tile) {
+template <size_t kRows, size_t kVectors, size_t kDepthStride, bool kKeeps, class T>
+HWY_INLINE void RunTileOf(const TileOf<T>& tile) {
   const GemmTag d;
   using V = hn::Vec<GemmTag>;
   // A fused multiply-add takes 4 cycles and two may start in each: fewer than 8 sums would wait
@@ -169,11 +192,14 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
   // Where rows are cut into 3 and 4 by the number of threads, both must add in the same order.
   constexpr size_t kSums = (HWY_ARCH_WASM && kRows == 3 ? 4 : kRows) * kVectors;
   constexpr size_t kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;
-  constexpr size_t kUnroll = kSets == 1 && (kRows > 4 || HWY_ARCH_WASM) ? 2 : 4;
+  constexpr size_t kUnroll = kSets > 1                    ? 4
+                             : sizeof(T) < sizeof(float)  ? 1
+                             : kRows > 4 || HWY_ARCH_WASM ? 2
+                                                          : 4;
   static_assert(kUnroll % kSets == 0);
   // Flat tiles read B at memory speed and prefetch 8 KiB ahead. Taller tiles leave more time.
   constexpr size_t kAheadBytes = kRows <= 6 ? 8192 : 2048;
-  constexpr size_t kAheadDepth = kAheadBytes / (kVectors * kGemmLanes * sizeof(float));
+  constexpr size_t kAheadDepth = kAheadBytes / (kVectors * kGemmLanes * sizeof(T));
 
   V sums[kSets][kRows][kVectors];
 #pragma GCC unroll 4
@@ -194,7 +220,7 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
       }
     }
   }
-  TileCursor<kRows, kVectors, kDepthStride> cursor(tile);
+  TileCursor<T, kRows, kVectors, kDepthStride, kKeeps> cursor(tile);
   // Without prefetching, the instructions for it name what is read anyway, which costs nothing.
   cursor.ahead = cursor.b + (tile.prefetches ? kAheadDepth : 0) * cursor.b_stride;
   cursor.ahead_stride = cursor.b_stride;
@@ -231,11 +257,13 @@ HWY_INLINE void RunTileOf(const Tile& tile) {
   }
 }
 
-template <size_t kRows, size_t kVectors>
-void RunTile(const Tile& tile) {
+template <class T, size_t kRows, size_t kVectors, bool kKeeps = false>
+void RunTile(const TileOf<T>& tile) {
   // WebAssembly has only constant offsets for free.
-  if (HWY_ARCH_WASM && tile.a_depth_stride == 1) return RunTileOf<kRows, kVectors, 1>(tile);
-  RunTileOf<kRows, kVectors, 0>(tile);
+  if (HWY_ARCH_WASM && tile.a_depth_stride == 1) {
+    return RunTileOf<kRows, kVectors, 1, kKeeps>(tile);
+  }
+  RunTileOf<kRows, kVectors, 0, kKeeps>(tile);
 }
 
 using RunTileFunction = void (*)(const Tile&);
@@ -243,10 +271,32 @@ using RunTileFunction = void (*)(const Tile&);
 template <size_t... kRows>
 constexpr auto TileFunctions(std::index_sequence<kRows...>) {
   return std::array<std::array<RunTileFunction, kGemmPanelVectors>, sizeof...(kRows)>{
-      {{&RunTile<kRows + 1, 1>, &RunTile<kRows + 1, 2>}...}};
+      {{&RunTile<float, kRows + 1, 1>, &RunTile<float, kRows + 1, 2>}...}};
 }
 // [rows - 1][vectors - 1]
 inline constexpr auto kTileFunctions = TileFunctions(std::make_index_sequence<kGemmMr>());
+
+inline void RunTile(const Tile& tile, size_t rows, size_t vectors) {
+  kTileFunctions[rows - 1][vectors - 1](tile);
+}
+
+// Tiles of float16 numbers, whose panels are never narrow. Those of at least kKeepingRows rows, as
+// the first of several has, also keep the floats for the others.
+inline constexpr size_t kKeepingRows = std::min<size_t>(5, kGemmMr / 2 + 1);
+using RunHalfTileFunction = void (*)(const HalfTile&);
+
+// [rows - 1]
+template <size_t... kRows>
+constexpr auto HalfTileFunctions(std::index_sequence<kRows...>) {
+  return std::array<RunHalfTileFunction, sizeof...(kRows)>{
+      {&RunTile<hwy::float16_t, kRows + 1, kGemmPanelVectors, (kRows + 1 >= kKeepingRows)>...}};
+}
+inline constexpr auto kHalfTileFunctions =
+    HalfTileFunctions(std::make_index_sequence < kWidensHalves ? kGemmMr : 0 > ());
+
+inline void RunTile(const HalfTile& tile, size_t rows, size_t /*vectors*/) {
+  if constexpr (kWidensHalves) kHalfTileFunctions[rows - 1](tile);
+}
 
 // Stores rows x columns sums that lie in a buffer, `ld` apart; reads its rows in whole vectors.
 inline void StoreSums(const TileOutput& output, const float* sums, size_t ld, size_t rows,
@@ -266,11 +316,12 @@ inline void StoreSums(const TileOutput& output, const float* sums, size_t ld, si
 
 // Computes a tile whose last vector is partial or missing, through a buffer of whole vectors,
 // because the micro-kernels store whole vectors.
-inline void RunPartialTile(const Tile& tile, size_t rows, size_t columns) {
+template <class T>
+void RunPartialTile(const TileOf<T>& tile, size_t rows, size_t columns) {
   HWY_ALIGN float sums[kGemmMr * kGemmNr];
-  Tile raw = tile;
+  TileOf<T> raw = tile;
   raw.output = {.c = sums, .ldc = kGemmNr, .alpha = 1};
-  kTileFunctions[rows - 1][columns > kGemmLanes ? 1 : 0](raw);
+  RunTile(raw, rows, columns > kGemmLanes ? 2 : 1);
   StoreSums(tile.output, sums, kGemmNr, rows, columns);
 }
 

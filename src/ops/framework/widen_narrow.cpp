@@ -7,6 +7,7 @@
 
 #include "ir/graph.h"
 #include "ir/schema.h"
+#include "kernels/gemm/gemm.h"
 #include "kernels/gemm/gemm_bf16.h"
 #include "ops/framework/narrow_types.h"
 #include "ops/framework/registry.h"
@@ -191,11 +192,12 @@ class NarrowWidening {
       if (narrow && narrow->options.TakesNarrowInput(i)) continue;
       const DataType wide = TypeFor(graph_.value(node.inputs[i]).type, common);
       if (wide == DataType::kUndefined) continue;
-      if (rounds && IsConstantMatrix(node, i)) {
-        // The standard's MatMul has operands of one type.
+      if (i == 1 && TakesConstantAsItIs(node, rounds)) {
+        // The standard's operators have operands of one type.
         node.op_type = "FusedMatMul";
         node.domain = "com.tenon";
         node.schema = nullptr;
+        std::erase_if(node.attributes, [](const Attribute& one) { return one.name == "beta"; });
         continue;
       }
       const ValueId rounded = is_product ? BeforeRounding(node.inputs[i]) : ValueId::kNone;
@@ -279,12 +281,27 @@ class NarrowWidening {
     return wide;
   }
 
-  // Whether the input is the constant right operand of a MatMul: a kernel that rounds reads it as
-  // it is, and no copy in float32 is made.
-  bool IsConstantMatrix(const Node& node, size_t i) const {
-    if (i != 1 || node.op_type != "MatMul") return false;
-    const Tensor* constant = graph_.StoredConstantOf(node.inputs[i]);
-    return constant != nullptr && constant->rank() == 2;
+  // Whether the right operand of the product is a constant that its kernel reads as it is, so that
+  // no copy in float32 is made: bfloat16 numbers if it rounds to them, float16 numbers if there are
+  // enough for that to matter.
+  bool TakesConstantAsItIs(const Node& node, bool rounds) const {
+    constexpr int64_t kWorthwhile = 64 << 10;
+    const Tensor* constant = graph_.StoredConstantOf(node.inputs[1]);
+    if (constant == nullptr || constant->rank() != 2 || !node.domain.empty()) return false;
+    const bool is_half = constant->type() == DataType::kFloat16 &&
+                         constant->size() >= kWorthwhile && kernels::IsHalfGemmFast();
+    if (!rounds && !is_half) return false;
+    if (node.op_type == "MatMul") return rounds || constant->shape()[1] > 1;
+    return is_half && IsGemmWithVector(node) &&
+           constant->shape()[node.GetInt("transB", 0) ? 0 : 1] > 1;
+  }
+
+  // Whether all that the node adds to the product is a vector for each row.
+  bool IsGemmWithVector(const Node& node) const {
+    if (node.op_type != "Gemm") return false;
+    if (!node.has_input(2)) return true;
+    const auto& shape = graph_.value(node.inputs[2]).type.shape;
+    return shape && shape->rank() == 1 && node.GetFloat("beta", 1) == 1;
   }
 
   // Lets the readers of a cast of a value whose wide form is known read that.

@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "base/arithmetic.h"
+#include "kernels/elementwise/convert.h"
 #include "ops/framework/widen_narrow.h"
+#include "ops/linear/stored_matrix.h"
 #include "runtime/kernel_info.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -25,7 +28,7 @@ struct Products {
     args.a.data += pair.a * a_stride;
     if (args.packed_b) {
       args.packed_b += pair.b * packed_stride;
-    } else {
+    } else if (args.packed_half_b == nullptr) {  // which is that of one matrix
       args.b.data += pair.b * b_stride;
     }
     args.c += index * y_stride;
@@ -71,9 +74,10 @@ size_t ProductsPerTask(const kernels::GemmSizes& s) {
 
 Status RunProducts(KernelContext& context, const Products& products, size_t count) {
   const GemmArgs& first = products.first;
-  const bool is_packed = first.packed_b != nullptr;
+  const bool is_packed = first.is_packed();
   const size_t tasks = kernels::GemmTaskCount(first.sizes, is_packed, first.threads);
-  const size_t scratch_bytes = kernels::GemmScratchSize(first.sizes, is_packed);
+  const size_t scratch_bytes =
+      kernels::GemmScratchSize(first.sizes, is_packed, first.packed_half_b != nullptr);
   if (count == 1) {
     return context.ForEachTask(tasks, scratch_bytes, [&](size_t task, std::byte* scratch) {
       kernels::RunGemmTask(first, task, reinterpret_cast<float*>(scratch));
@@ -91,44 +95,73 @@ Status RunProducts(KernelContext& context, const Products& products, size_t coun
 
 constexpr size_t kFewRows = 64;
 
-// How many columns of B a first run packs at a time: those that stay in L2 while they are
-// multiplied, but enough to repay reading many rows of A for them. 0: packing all at once serves
-// better, as B is small, or there would be too few such slabs for many threads, or a slab would
-// take too long for a run that is to end early.
-size_t SlabColumns(const kernels::GemmSizes& s) {
-  constexpr size_t kWorthwhile = 256 << 10, kSlab = 256 << 10, kEnoughSlabs = 8;
+// How many columns of B a first run packs at a time, for itself alone: those that stay in L2 while
+// they are multiplied, but enough to repay reading many rows of A for them; all if that would leave
+// too few such slabs for many threads. 0: B is kept at once, as it is small, or takes much memory,
+// or the run is long in any case.
+size_t ColumnsAtOnce(const kernels::GemmSizes& s) {
+  constexpr size_t kWorthwhile = 256 << 10, kMost = 32 << 20, kSlab = 256 << 10, kEnoughSlabs = 8;
   constexpr size_t kPanelsForManyRows = 6, kMostRows = 1024;
   const size_t panel = kernels::GemmPanelColumns();
-  if (kernels::PackedGemmBSize(s.n, s.k) < kWorthwhile || s.m > kMostRows) return 0;
+  const size_t bytes = kernels::PackedGemmBSize(s.n, s.k);
+  if (bytes < kWorthwhile || s.m > kMostRows) return 0;
   const size_t most = s.n / panel / kEnoughSlabs;
   const size_t least = s.m <= kFewRows ? 1 : kPanelsForManyRows;
-  if (most < least) return 0;
+  if (most < least) return bytes <= kMost ? s.n : 0;
   return std::clamp(kSlab / (panel * s.k * sizeof(float)), least, most) * panel;
 }
 
-// `product` by slabs of B, each of which a task packs. The result has the bits of a packed product.
-Status RunInSlabs(KernelContext& context, const GemmArgs& product, size_t columns) {
+// `product` by a B that is packed for it alone. The result has the bits of a packed product.
+Status RunPackedOnce(KernelContext& context, GemmArgs product, const StoredMatrix& b) {
+  const size_t packed_bytes = b.PackedBytes();
+  const size_t tasks = kernels::GemmTaskCount(product.sizes, true, product.threads);
+  const size_t task_bytes = kernels::GemmScratchSize(product.sizes, true, b.is_half());
+  const size_t bytes = packed_bytes + context.TaskScratchBytes(tasks, task_bytes);
+  auto* const memory = static_cast<std::byte*>(context.Scratch(bytes));
+  if (memory == nullptr) return RuntimeException("out of memory: {} bytes of scratch", bytes);
+  context.threads().ParallelFor(b.PackTasks(), 1, [&](size_t begin, size_t end) {
+    for (size_t task = begin; task < end; ++task) b.Pack(task, memory);
+  });
+  b.SetPacked(memory, product);
+  context.ForEachTaskIn(memory + packed_bytes, tasks, task_bytes,
+                        [&](size_t task, std::byte* scratch) {
+                          kernels::RunGemmTask(product, task, reinterpret_cast<float*>(scratch));
+                        });
+  return OkStatus();
+}
+
+// The same by slabs of B, each of which a task packs.
+Status RunInSlabs(KernelContext& context, const GemmArgs& product, const StoredMatrix& b,
+                  size_t columns) {
   const auto [m, n, k] = product.sizes;
-  const size_t packed_bytes = kernels::PackedGemmBSize(columns, k);
-  const size_t scratch_bytes = kernels::GemmScratchSize({m, columns, k}, true);
-  const auto multiply = [&, n = n, k = k](size_t task, std::byte* scratch) {
+  const size_t packed_bytes = b.Columns(0, columns).PackedBytes();
+  const size_t task_bytes = kernels::GemmScratchSize({m, columns, k}, true, b.is_half());
+  const auto multiply = [&, n = n](size_t task, std::byte* scratch) {
     const size_t first = task * columns;
     GemmArgs slab = product;
     slab.sizes.n = std::min(columns, n - first);
-    slab.b.data += first * slab.b.column_stride;
     slab.c += first;
     if (slab.epilogue.bias_columns) slab.epilogue.bias_columns += first;
     if (slab.epilogue.residual) slab.epilogue.residual += first;
-    auto* const packed = reinterpret_cast<float*>(scratch);
-    kernels::PackGemmB(slab.b, slab.sizes.n, k, packed);
-    slab.packed_b = packed;
+    const StoredMatrix own = b.Columns(first, columns);
+    for (size_t i = 0; i < own.PackTasks(); ++i) own.Pack(i, scratch);
+    own.SetPacked(scratch, slab);
     kernels::Gemm(slab, reinterpret_cast<float*>(scratch + packed_bytes));
   };
-  return context.ForEachTask(CeilDiv(n, columns), packed_bytes + scratch_bytes, multiply);
+  return context.ForEachTask(CeilDiv(n, columns), packed_bytes + task_bytes, multiply);
 }
 
 // Rows of A that pay for packing a B for them alone.
 constexpr size_t kRowsWorthPacking = 16;
+
+// float16 numbers as floats, in new memory. Error: no memory.
+Result<Tensor> Widened(const Tensor& halves) {
+  TENON_ASSIGN_OR_RETURN(Tensor floats,
+                         Tensor::Allocate(DataType::kFloat, halves.shape(), SharedLastingMemory()));
+  kernels::Float16ToFloat(static_cast<const uint16_t*>(halves.raw()), floats.data<float>(),
+                          static_cast<size_t>(halves.size()));
+  return floats;
+}
 
 kernels::Bf16Matrix MatrixOf(const Tensor& tensor, const MatrixStack& stack) {
   if (tensor.type() == DataType::kBfloat16) {
@@ -209,9 +242,11 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
     return NotImplemented("products of bfloat16 numbers on this processor");
   }
   const Tensor* constant = info.StoredConstant(1);
-  if (constant == nullptr || !kProductTypes.Contains(constant->type()) || constant->size() == 0 ||
-      constant->rank() < 2) {
-    return OkStatus();
+  if (constant == nullptr || constant->size() == 0 || constant->rank() < 2) return OkStatus();
+  Tensor wide;
+  if (constant->type() == DataType::kFloat16 && bf16_) {
+    TENON_ASSIGN_OR_RETURN(wide, Widened(*constant));
+    constant = &wide;
   }
   const MatrixStack b = StackOf(constant->shape(), options.b, Side::kRight);
   if (b.columns == 1) return OkStatus();  // read as a vector
@@ -220,7 +255,7 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
     bf16_.reset();
   }
   const size_t bytes = bf16_ ? kernels::PackedBf16GemmBSize(b.columns, b.rows, *bf16_)
-                             : kernels::PackedGemmBSize(b.columns, b.rows);
+                             : StoredMatrix(*constant, b).PackedBytes();
   if (!CheckedMul(bytes, b.count())) {
     return RuntimeException("out of memory for packing input 1 {}", constant->shape());
   }
@@ -231,6 +266,7 @@ Status MatrixProduct::Prepare(KernelInfo& info, const ProductOptions& options) {
              b.row_stride, b.column_stride, b.matrix_stride, bf16_ ? static_cast<int>(*bf16_) : 0),
       info.weights());
   info.ReleaseConstant(1);
+  is_half_ = constant->type() == DataType::kFloat16;
   return OkStatus();
 }
 
@@ -244,9 +280,7 @@ Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, size_t 
     context.threads().ParallelFor(last - first, 1, [&](size_t begin, size_t end) {
       for (size_t task = first + begin; task < first + end; ++task) {
         const size_t i = task / tasks;
-        kernels::RunPackGemmBTask(
-            {constant.data<float>() + i * b.matrix_stride, b.row_stride, b.column_stride},
-            b.columns, b.rows, task % tasks, packed + i * packed_stride_);
+        StoredMatrix(constant, b, i).Pack(task % tasks, packed + i * packed_stride_);
       }
     });
   };
@@ -268,12 +302,12 @@ Result<LazyWeights::Source> MatrixProduct::KeptB(KernelContext& context, size_t 
 }
 
 // Of one product of a kept B; 0 of several, and once B is packed.
-size_t MatrixProduct::SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) const {
+size_t MatrixProduct::ColumnsAtOnceOf(const MatrixStack& a, const MatrixStack& b) const {
   if (!packed_.is_kept() || bf16_ || packed_.ready() != nullptr || a.count() != 1 ||
       b.count() != 1) {
     return 0;
   }
-  return SlabColumns({a.rows, b.columns, a.columns});
+  return ColumnsAtOnce({a.rows, b.columns, a.columns});
 }
 
 bool MatrixProduct::UsesBf16(const MatrixStack& a, const MatrixStack& b) const {
@@ -321,10 +355,10 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
   }
   if (UsesBf16(left, right)) return RunBf16(context, addends, left, right);
   Operand a = {std::move(left), context.Input(0).data<float>()};
-  Operand b = {std::move(right), context.Input(1).data<float>()};
-  const size_t slab = SlabColumnsOf(a.stack, b.stack);
+  Operand b = {std::move(right), static_cast<const float*>(context.Input(1).raw())};
+  const size_t columns = ColumnsAtOnceOf(a.stack, b.stack);
   TENON_ASSIGN_OR_RETURN(const LazyWeights::Source kept,
-                         KeptB(context, a.stack.rows, b.stack, slab != 0));
+                         KeptB(context, a.stack.rows, b.stack, columns != 0));
   GemmArgs args;
   args.alpha = options_.alpha;
   args.beta = addends.beta;
@@ -342,13 +376,18 @@ Status MatrixProduct::Run(KernelContext& context, const ProductAddends& addends)
   args.sizes = {a.stack.rows, b.stack.columns, a.stack.columns};
   args.a = a.first();
   args.b = b.first();
-  args.packed_b = kept.weights;
+  if (is_half_) {
+    args.packed_half_b = reinterpret_cast<const uint16_t*>(kept.weights);
+  } else {
+    args.packed_b = kept.weights;
+  }
   args.c = y.data<float>();
   args.ldc = args.epilogue.ldr = b.stack.columns;
   args.threads = static_cast<size_t>(context.threads().threads());
   if (kept.constant.defined()) {
-    args.b.data = kept.constant.data<float>();
-    return RunInSlabs(context, args, slab);
+    const StoredMatrix stored(kept.constant, b.stack);
+    return columns == args.sizes.n ? RunPackedOnce(context, args, stored)
+                                   : RunInSlabs(context, args, stored, columns);
   }
   const Products products = {args,
                              BatchPairs(a.stack.batch, b.stack.batch),

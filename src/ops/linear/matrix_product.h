@@ -51,8 +51,8 @@ void AddResidual(const Tensor& residual, size_t columns, ProductAddends* addends
 class MatrixProduct {
  public:
   // Keeps input 1 of the node if it is a constant for which packing is worthwhile; one of the first
-  // runs packs it. Errors: too large; kNotImplemented for bfloat16 where the processor has no
-  // products of them.
+  // runs packs it. It may be a matrix of float16 numbers with at least two columns. Errors: too
+  // large; kNotImplemented for bfloat16 where the processor has no products of them.
   Status Prepare(KernelInfo& info, const ProductOptions& options);
 
   // Y = activation(alpha * A x B + addends).
@@ -64,7 +64,7 @@ class MatrixProduct {
   Result<LazyWeights::Source> KeptB(KernelContext& context, size_t rows, const MatrixStack& b,
                                     bool may_read) const;
 
-  size_t SlabColumnsOf(const MatrixStack& a, const MatrixStack& b) const;
+  size_t ColumnsAtOnceOf(const MatrixStack& a, const MatrixStack& b) const;
 
   // Whether these products are computed with bfloat16 numbers.
   bool UsesBf16(const MatrixStack& a, const MatrixStack& b) const;
@@ -76,7 +76,9 @@ class MatrixProduct {
   std::optional<kernels::Bf16Parts> bf16_;
   bool reads_narrow_ = false;  // an operand is of bfloat16
   bool is_narrow_ = false;     // the output is
-  // The constant's matrices one after the other, in PackGemmB's form or that of gemm_bf16.h.
+  bool is_half_ = false;       // packed_ is kept, and of float16 numbers
+  // The constant's matrices one after the other, in PackGemmB's form, PackHalfGemmB's, or that of
+  // gemm_bf16.h.
   LazyWeights packed_;
   size_t packed_stride_ = 0;  // in floats
 };

@@ -104,8 +104,8 @@ Status CheckElements(const ShapeContext& context, size_t i, std::optional<int64_
 // MatMulNBits-1. B is [N, blocks, block_size * bits / 8], the first element in the lowest bits.
 enum NBitsInput : size_t { kA, kB, kScales, kZeroPoints, kGroups, kBias };
 
-// Level 4 allows rounding A to 8 bits, 2 and 3 as float16 and bfloat16 do, and 1 asks for products as
-// exact as those of floats. 0, which is the default, leaves it to the runtime.
+// Level 4 allows rounding A to 8 bits, 2 and 3 as float16 and bfloat16 do, and 1 asks for products
+// as exact as those of floats. 0, which is the default, leaves it to the runtime.
 constexpr int64_t kUnsetLevel = 0, kFloat32Level = 1, kBfloat16Level = 3, kInt8Level = 4;
 
 struct NBitsAttrs {
@@ -117,10 +117,11 @@ struct NBitsAttrs {
                       Field("accuracy_level", &A::accuracy_level));
   }
   int64_t blocks() const { return CeilDiv(k, block_size); }
-  // Whether what rounding A to 8 bits adds is lost in the error of the weights. Standard deviations:
-  // 1/440 of the greatest element in a block of A, for each element, and 1/26 of the greatest weight
-  // in a block of 4 bits. With 128 usual weights the error of a sum then grows by less than 5 %, even
-  // if one element of A is far greater than the others, and by less than 1 % usually.
+  // Whether what rounding A to 8 bits adds is lost in the error of the weights. Standard
+  // deviations: 1/440 of the greatest element in a block of A, for each element, and 1/26 of the
+  // greatest weight in a block of 4 bits. With 128 usual weights the error of a sum then grows by
+  // less than 5 %, even if one element of A is far greater than the others, and by less than 1 %
+  // usually.
   bool drowns_int8_rows() const { return bits <= 4 && block_size <= 128; }
   // Bytes of a row's zero points, where these are packed.
   int64_t zero_bytes() const { return CeilDiv(blocks() * bits, int64_t{8}); }
