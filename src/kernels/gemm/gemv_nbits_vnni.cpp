@@ -216,12 +216,16 @@ struct UnitOfRow {
   }
 };
 
+// Bytes between what is read and what is fetched from memory for later, at least.
+constexpr size_t kLeastAhead = 8192;
+
 // Rows of the matrix times vectors: y[v * stride + r]. kHasOneScale: a unit has; without it, it
 // may.
 template <NBitsParts kParts, size_t kRows, size_t kVectors, bool kHasOneScale>
 TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, float* y,
                         size_t stride) {
   const size_t blocks = w.blocks(), row_bytes = blocks * w.block_size / 2;
+  const size_t ahead = std::max(kRows * row_bytes, kLeastAhead);
   const uint8_t* data = w.data + row * row_bytes;
   const float* scales = w.scales + row * blocks;
   const ScaleSpread spread(w);
@@ -237,7 +241,7 @@ TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, f
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
       const uint8_t* at = data + r * row_bytes + unit * kUnitBytes;
-      _mm_prefetch(at + kRows * row_bytes, _MM_HINT_T0);  // for the next rows
+      _mm_prefetch(at + ahead, _MM_HINT_T0);  // for the next rows
       const float* of_unit = scales + r * blocks + first;
       const UnitOfRow elements(
           _mm512_maskz_loadu_epi8(bytes_there, at),
