@@ -70,7 +70,7 @@ void LastingMemory::Free(void* memory) {
 
 void LastingMemory::FreeInRegion(Region& region, void* memory, size_t size) {
   if (--region.live_blocks > 0) {
-    ReleaseWholePages(memory, size);
+    ReleaseWholePages(memory, size, true);
     return;
   }
   if (&region == current_) current_ = nullptr;
