@@ -2,8 +2,10 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
+#include <exception>
 #include <string>
 
+#include "dlpack.h"
 #include "element_types.h"
 #include "memory.h"
 
@@ -104,11 +106,23 @@ bool FromArray(nb::handle array, Value& out) {
   return true;
 }
 
+// Uses the memory of another library's tensor, which may have types that NumPy lacks. Returns false
+// if it has to be converted first: it is not row-major, or the library does not lend it.
+bool FromLender(nb::handle object, Value& out) {
+  if (!nb::hasattr(object, "__dlpack__")) return false;
+  try {
+    out = FromDlpack(object, false);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 Value ToTensor(nb::handle object, ONNXTensorElementDataType expected) {
   if (object.is_none())
     throw nb::type_error("expected a tensor, got None");  // NumPy would convert it to NaN
   Value value;
-  if (IsArray(object) && FromArray(object, value)) return value;
+  if (IsArray(object) ? FromArray(object, value) : FromLender(object, value)) return value;
   const nb::tuple prepared =
       nb::cast<nb::tuple>(Arrays("prepare")(object, nb::str(Describe(expected).name)));
   const auto name = nb::cast<std::string>(prepared[1]);
