@@ -43,3 +43,6 @@ string(REGEX MATCHALL "Shared library: \\[[^]]+" needed "${dynamic}")
 list(TRANSFORM needed REPLACE ".*\\[" "")
 list(FILTER needed EXCLUDE REGEX "^(libstdc\\+\\+|libm|libgcc_s|libc|ld-linux[^.]*)\\.so")
 expect_equal("needed libraries" "${needed}" "")
+if(NOT dynamic MATCHES "BIND_NOW")  # S-17
+  message(FATAL_ERROR "the addresses of functions can be overwritten: expected -z now")
+endif()
