@@ -169,18 +169,6 @@ Value ToMap(nb::handle object, const TypeDescription& type) {
   return Combine(parts, ONNX_TYPE_MAP);
 }
 
-std::vector<std::string> ReadStrings(const OrtValue* value, size_t count) {
-  const auto size = Get<size_t>(Api().GetStringTensorDataLength, value);
-  std::string content(size, '\0');
-  std::vector<size_t> offsets(count + 1, size);
-  Check(Api().GetStringTensorContent(value, content.data(), size, offsets.data(), count));
-  std::vector<std::string> strings;
-  for (size_t i = 0; i < count; ++i) {
-    strings.push_back(content.substr(offsets[i], offsets[i + 1] - offsets[i]));
-  }
-  return strings;
-}
-
 nb::tuple ShapeTuple(const TensorView& view) {
   nb::list shape;
   for (size_t i = 0; i < view.rank; ++i) shape.append(view.shape[i]);
@@ -282,10 +270,18 @@ nb::object SequenceToPython(const OrtValue* value) {
 }  // namespace
 
 nb::list TextsOf(const OrtValue* value, size_t count) {
-  nb::list list;
-  for (const std::string& text : ReadStrings(value, count)) {
-    list.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                               "surrogateescape")));
+  const auto size = Get<size_t>(Api().GetStringTensorDataLength, value);
+  std::string content(size, '\0');
+  std::vector<size_t> offsets(count + 1, size);
+  Check(Api().GetStringTensorContent(value, content.data(), size, offsets.data(), count));
+  auto list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(count)));
+  if (!list.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < count; ++i) {
+    const auto length = static_cast<Py_ssize_t>(offsets[i + 1] - offsets[i]);
+    PyObject* const text =
+        PyUnicode_DecodeUTF8(content.data() + offsets[i], length, "surrogateescape");
+    if (text == nullptr) throw nb::python_error();
+    PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), text);
   }
   return list;
 }
