@@ -60,7 +60,7 @@ ONNX_TYPES = {name: onnx for onnx, name in (NUMPY_TYPES | ML_DTYPES).items()}
 def element_type(dtype: Any) -> str:
     """The ONNX element type of any dtype that NumPy accepts."""
     dtype = np.dtype(dtype)
-    if dtype.kind in "USO":
+    if dtype.kind in "USOT":
         return "string"
     if dtype.name not in ONNX_TYPES:
         raise TypeError(f"expected a type that ONNX has, got '{dtype}'")
