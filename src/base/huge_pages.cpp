@@ -66,21 +66,22 @@ void* ReserveHugePages(size_t bytes, HugePages when) {
 
 void ReturnHugePages(void* begin, size_t bytes) { munmap(begin, bytes); }
 
-void ReleaseWholePages(void* begin, size_t bytes, bool for_good) {
+void ReleaseWholePages(void* begin, size_t bytes) {
   static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(begin);
   const uintptr_t first = (address + page - 1) / page * page, end = (address + bytes) / page * page;
-  if (first >= end) return;
-  if (for_good) madvise(reinterpret_cast<void*>(first), end - first, MADV_NOHUGEPAGE);
-  madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
+
+void LeavePagesSmall(void* begin, size_t bytes) { madvise(begin, bytes, MADV_NOHUGEPAGE); }
 
 #else
 
 void PreferHugePages(void*, size_t, HugePages) {}
 void* ReserveHugePages(size_t, HugePages) { return nullptr; }
 void ReturnHugePages(void*, size_t) {}
-void ReleaseWholePages(void*, size_t, bool) {}
+void ReleaseWholePages(void*, size_t) {}
+void LeavePagesSmall(void*, size_t) {}
 
 #endif
 

@@ -30,8 +30,10 @@ void* ReserveHugePages(size_t bytes, HugePages when);
 // Frees what ReserveHugePages returned.
 void ReturnHugePages(void* begin, size_t bytes);
 // Releases the memory of the pages that lie wholly in reserved bytes, which may be written again,
-// or in the bytes of a mapped file, which are read from it again. `for_good`: they are not written
-// again; else Linux would in time give them memory, to join the pages around them to huge ones.
-void ReleaseWholePages(void* begin, size_t bytes, bool for_good = false);
+// or in the bytes of a mapped file, which are read from it again.
+void ReleaseWholePages(void* begin, size_t bytes);
+// Keeps released pages from getting memory again: Linux in time makes huge pages of the small ones
+// in [begin, begin + bytes) otherwise, which ReserveHugePages returned. Its huge pages stay.
+void LeavePagesSmall(void* begin, size_t bytes);
 
 }  // namespace tenon

@@ -55,8 +55,9 @@ TEST_F(HugePagesTest, ReleasedMemoryMayComeBack) {
 }
 
 // MEM-2: memory that was given back is not taken again.
-TEST_F(HugePagesTest, MemoryReleasedForGoodDoesNot) {
-  ReleaseWholePages(memory_ + kQuarter, 2 * kQuarter, true);
+TEST_F(HugePagesTest, ReleasedMemoryStaysAwayIfPagesStaySmall) {
+  ReleaseWholePages(memory_ + kQuarter, 2 * kQuarter);
+  LeavePagesSmall(memory_, kBytes);
   EXPECT_EQ(Resident(), 0.5);
   EXPECT_FALSE(Collapse());
   EXPECT_EQ(Resident(), 0.5);
