@@ -2,8 +2,10 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
+#include <exception>
 #include <string>
 
+#include "dlpack.h"
 #include "element_types.h"
 #include "memory.h"
 
@@ -104,11 +106,23 @@ bool FromArray(nb::handle array, Value& out) {
   return true;
 }
 
+// Uses the memory of another library's tensor, which may have types that NumPy lacks. Returns false
+// if it has to be converted first: it is not row-major, or the library does not lend it.
+bool FromLender(nb::handle object, Value& out) {
+  if (!nb::hasattr(object, "__dlpack__")) return false;
+  try {
+    out = FromDlpack(object, false);
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 Value ToTensor(nb::handle object, ONNXTensorElementDataType expected) {
   if (object.is_none())
     throw nb::type_error("expected a tensor, got None");  // NumPy would convert it to NaN
   Value value;
-  if (IsArray(object) && FromArray(object, value)) return value;
+  if (IsArray(object) ? FromArray(object, value) : FromLender(object, value)) return value;
   const nb::tuple prepared =
       nb::cast<nb::tuple>(Arrays("prepare")(object, nb::str(Describe(expected).name)));
   const auto name = nb::cast<std::string>(prepared[1]);
@@ -153,18 +167,6 @@ Value ToMap(nb::handle object, const TypeDescription& type) {
   parts.push_back(ToTensor(map.keys(), type.element_type));
   parts.push_back(ToTensor(map.values(), type.item->element_type));
   return Combine(parts, ONNX_TYPE_MAP);
-}
-
-std::vector<std::string> ReadStrings(const OrtValue* value, size_t count) {
-  const auto size = Get<size_t>(Api().GetStringTensorDataLength, value);
-  std::string content(size, '\0');
-  std::vector<size_t> offsets(count + 1, size);
-  Check(Api().GetStringTensorContent(value, content.data(), size, offsets.data(), count));
-  std::vector<std::string> strings;
-  for (size_t i = 0; i < count; ++i) {
-    strings.push_back(content.substr(offsets[i], offsets[i + 1] - offsets[i]));
-  }
-  return strings;
 }
 
 nb::tuple ShapeTuple(const TensorView& view) {
@@ -268,10 +270,18 @@ nb::object SequenceToPython(const OrtValue* value) {
 }  // namespace
 
 nb::list TextsOf(const OrtValue* value, size_t count) {
-  nb::list list;
-  for (const std::string& text : ReadStrings(value, count)) {
-    list.append(nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                               "surrogateescape")));
+  const auto size = Get<size_t>(Api().GetStringTensorDataLength, value);
+  std::string content(size, '\0');
+  std::vector<size_t> offsets(count + 1, size);
+  Check(Api().GetStringTensorContent(value, content.data(), size, offsets.data(), count));
+  auto list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(count)));
+  if (!list.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < count; ++i) {
+    const auto length = static_cast<Py_ssize_t>(offsets[i + 1] - offsets[i]);
+    PyObject* const text =
+        PyUnicode_DecodeUTF8(content.data() + offsets[i], length, "surrogateescape");
+    if (text == nullptr) throw nb::python_error();
+    PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), text);
   }
   return list;
 }

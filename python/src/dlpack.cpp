@@ -41,7 +41,19 @@ constexpr const char* kUsedName = "used_dltensor";
 constexpr int32_t kCpu = 1;
 constexpr int32_t kCuda = 2;
 
-enum Code : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
+enum Code : uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBfloat = 4,
+  kComplex = 5,
+  kBool = 6,
+  kFloat8E4M3FN = 10,
+  kFloat8E4M3FNUZ = 11,
+  kFloat8E5M2 = 12,
+  kFloat8E5M2FNUZ = 13,
+  kFloat8E8M0 = 14,
+};
 
 struct TypeRow {
   ONNXTensorElementDataType type;
@@ -64,6 +76,11 @@ constexpr TypeRow kTypes[] = {
     {ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, kBool, 8},
     {ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX64, kComplex, 64},
     {ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX128, kComplex, 128},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN, kFloat8E4M3FN, 8},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FNUZ, kFloat8E4M3FNUZ, 8},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2, kFloat8E5M2, 8},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ, kFloat8E5M2FNUZ, 8},
+    {ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E8M0, kFloat8E8M0, 8},
 };
 
 // What a lent tensor keeps alive.

@@ -60,7 +60,7 @@ ONNX_TYPES = {name: onnx for onnx, name in (NUMPY_TYPES | ML_DTYPES).items()}
 def element_type(dtype: Any) -> str:
     """The ONNX element type of any dtype that NumPy accepts."""
     dtype = np.dtype(dtype)
-    if dtype.kind in "USO":
+    if dtype.kind in "USOT":
         return "string"
     if dtype.name not in ONNX_TYPES:
         raise TypeError(f"expected a type that ONNX has, got '{dtype}'")
@@ -88,7 +88,8 @@ def prepare(value: Any, expected: str) -> tuple[np.ndarray, str, tuple[int, ...]
         array = value
     else:
         if not isinstance(value, list | tuple | np.generic | int | float | complex | str | bytes):
-            value = list(value) if hasattr(value, "__iter__") else value
+            is_iterable = hasattr(value, "__iter__") and not hasattr(value, "__array__")
+            value = list(value) if is_iterable else value
         array = np.asarray(value, numpy_type(expected) if expected != "undefined" else None)
     if array.dtype.kind == "V" and array.dtype.fields is None and expected == "string":
         # Bytes of one size; unlike NumPy's type for bytes, it keeps zeros at the end.

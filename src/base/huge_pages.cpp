@@ -73,12 +73,15 @@ void ReleaseWholePages(void* begin, size_t bytes) {
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
+void LeavePagesSmall(void* begin, size_t bytes) { madvise(begin, bytes, MADV_NOHUGEPAGE); }
+
 #else
 
 void PreferHugePages(void*, size_t, HugePages) {}
 void* ReserveHugePages(size_t, HugePages) { return nullptr; }
 void ReturnHugePages(void*, size_t) {}
 void ReleaseWholePages(void*, size_t) {}
+void LeavePagesSmall(void*, size_t) {}
 
 #endif
 

@@ -32,5 +32,8 @@ void ReturnHugePages(void* begin, size_t bytes);
 // Releases the memory of the pages that lie wholly in reserved bytes, which may be written again,
 // or in the bytes of a mapped file, which are read from it again.
 void ReleaseWholePages(void* begin, size_t bytes);
+// Keeps released pages from getting memory again: Linux in time makes huge pages of the small ones
+// in [begin, begin + bytes) otherwise, which ReserveHugePages returned. Its huge pages stay.
+void LeavePagesSmall(void* begin, size_t bytes);
 
 }  // namespace tenon

@@ -47,9 +47,7 @@ void Logger::Log(Severity severity, const char* category, const char* code_locat
 
 namespace internal {
 
-std::string CodeLocation(std::string_view file, int line, const char* function) {
-  const size_t slash = file.find_last_of("/\\");
-  if (slash != std::string_view::npos) file.remove_prefix(slash + 1);
+std::string CodeLocation(const char* file, int line, const char* function) {
   return Format("{}:{} {}", file, line, function);
 }
 

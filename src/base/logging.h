@@ -62,8 +62,8 @@ class Logger {
 };
 
 namespace internal {
-// "softmax.cpp:42 RunSoftmax", whatever folder the compiler was started in.
-std::string CodeLocation(std::string_view file, int line, const char* function);
+// "softmax.cpp:42 RunSoftmax".
+std::string CodeLocation(const char* file, int line, const char* function);
 }  // namespace internal
 
 // TENON_LOG(logger, kWarning, "node '{}' is slow", name): the arguments are evaluated and formatted
@@ -75,13 +75,14 @@ std::string CodeLocation(std::string_view file, int line, const char* function);
 #define TENON_VLOG(logger, level, ...) \
   TENON_LOG_IF((logger).IsVerbose(level), logger, kVerbose, __VA_ARGS__)
 
-#define TENON_LOG_IF(condition, logger, severity, ...)                                    \
-  do {                                                                                    \
-    if (condition) {                                                                      \
-      (logger).Log(::tenon::Severity::severity, "tenon",                                  \
-                   ::tenon::internal::CodeLocation(__FILE__, __LINE__, __func__).c_str(), \
-                   ::tenon::Format(__VA_ARGS__));                                         \
-    }                                                                                     \
+// The name of a file is without its folder, which only the machine that compiles it has.
+#define TENON_LOG_IF(condition, logger, severity, ...)                                         \
+  do {                                                                                         \
+    if (condition) {                                                                           \
+      (logger).Log(::tenon::Severity::severity, "tenon",                                       \
+                   ::tenon::internal::CodeLocation(__FILE_NAME__, __LINE__, __func__).c_str(), \
+                   ::tenon::Format(__VA_ARGS__));                                              \
+    }                                                                                          \
   } while (false)
 
 }  // namespace tenon

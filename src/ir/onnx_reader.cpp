@@ -243,6 +243,9 @@ Status CheckVersions(const Model& model, const ModelFields& fields) {
 }
 
 Result<Model> ReadModelProto(std::string_view bytes, ReadContext& context) {
+  if (bytes.starts_with("version https://git-lfs")) {
+    return InvalidProtobuf("this is a pointer of Git LFS: 'git lfs pull' fetches the model");
+  }
   Model model;
   TENON_ASSIGN_OR_RETURN(const ModelFields fields, ReadModelFields(bytes, context, model));
   TENON_RETURN_IF_ERROR(CheckVersions(model, fields));

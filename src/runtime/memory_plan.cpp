@@ -30,6 +30,7 @@ class MemoryPlanner {
         record_(record),
         storage_of_(plan.slot_count, -1),
         is_guest_(plan.slot_count, false),
+        is_read_(plan.slot_count, false),
         stays_(region.is_fetched) {
     for (const Slot slot : region.live_out) stays_[static_cast<size_t>(slot)] = true;
     result_->slab_bytes.resize(plan.locations.size());
@@ -44,6 +45,7 @@ class MemoryPlanner {
       if (StorageOf(slot) < 0) NewStorage(slot, Place::kConstant, -1);
     }
     for (const uint32_t step : region_.steps) PlaceStep(step);
+    KeepFixedValues();
     ClaimOutputs();
     for (size_t i = 0; i < plan_.locations.size(); ++i) AssignOffsets(i);
     PlaceParts();
@@ -114,13 +116,12 @@ class MemoryPlanner {
     };
     if (each([&](Slot slot) { return Record(slot).data_is_fixed; })) {
       for (const Slot slot : outputs) {
-        if (slot == kNoSlot) continue;
-        NewStorage(slot, Place::kConstant, static_cast<int32_t>(index));
-        result_->fixed_values.emplace_back(slot, Record(slot).value);
+        if (slot != kNoSlot) NewStorage(slot, Place::kConstant, static_cast<int32_t>(index));
       }
       return;
     }
     result_->steps.push_back(index);
+    NoteReads(step);
     const bool can_be_bound = !step.traits.allocates_outputs && step.subgraphs.empty() &&
                               each([&](Slot slot) { return CanBeBound(slot); }) &&
                               ViewSourceIsBound(step);
@@ -140,6 +141,27 @@ class MemoryPlanner {
       }
     }
     if (step.traits.joins_inputs) TakeInParts(index);
+  }
+
+  void NoteReads(const Step& step) {
+    const auto note = [&](Slot slot) {
+      if (slot != kNoSlot) is_read_[static_cast<size_t>(slot)] = true;
+    };
+    for (const Slot slot : plan_.InputsOf(step)) note(slot);
+    for (const auto& captured : step.captures)
+      std::for_each(captured.begin(), captured.end(), note);
+  }
+
+  // Most of the values with fixed elements are only needed on the way to others.
+  void KeepFixedValues() {
+    for (size_t i = 0; i < plan_.slot_count; ++i) {
+      const auto slot = static_cast<Slot>(i);
+      if (!is_read_[i] && !Stays(slot)) continue;
+      if (StorageOf(slot) < 0 || StorageAt(slot).place != Place::kConstant) continue;
+      if (plan_.IsConstant(slot)) continue;
+      result_->fixed_values.emplace_back(slot, Record(slot).value);
+      result_->fixed_bytes += BytesOf(slot);
+    }
   }
 
   // Makes the inputs of a concatenation parts of the output's storage, if they lie one behind
@@ -326,6 +348,7 @@ class MemoryPlanner {
   std::vector<Storage> storages_;
   std::vector<int32_t> storage_of_;  // by slot; -1: none
   std::vector<bool> is_guest_;       // by slot: bound by its step, not by the plan
+  std::vector<bool> is_read_;        // by slot: by a step that runs
   std::vector<bool> stays_;          // by slot: fetched, or read by a later region
 };
 

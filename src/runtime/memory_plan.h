@@ -58,7 +58,9 @@ struct MemoryPlan {
   std::vector<uint32_t> steps;
   // By step: whether the outputs are bound before the run, so that the kernel is called at once.
   std::vector<bool> is_bound;
+  // Values with fixed elements that the steps to run read, or that the region gives out.
   std::vector<std::pair<Slot, Value>> fixed_values;
+  size_t fixed_bytes = 0;  // of their tensors
   // Slots in the memory of feeds and outputs, whose addresses change from run to run; those of one
   // root lie together.
   std::vector<Slot> moving;

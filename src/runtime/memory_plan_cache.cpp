@@ -5,6 +5,11 @@
 #include "runtime/frame.h"
 
 namespace tenon {
+namespace {
+
+constexpr size_t kMostFixedBytes = size_t{8} << 20;
+
+}  // namespace
 
 bool MemoryPlanEntry::Known::Matches(const Value& value) const {
   return value.kind() == kind && (!value.is_tensor() || value.tensor().shape() == shape);
@@ -52,7 +57,12 @@ void MemoryPlanCache::Keep(const std::shared_ptr<MemoryPlanEntry>& entry,
                            std::shared_ptr<const MemoryPlan> memory) {
   entry->memory_ = std::move(memory);
   const MutexLock lock(mutex_);
-  if (entries_.size() == most_plans_) entries_.pop_back();
+  size_t fixed_bytes = 0;
+  for (const auto& each : entries_) fixed_bytes += each->memory_->fixed_bytes;
+  while (fixed_bytes > kMostFixedBytes || entries_.size() == most_plans_) {
+    fixed_bytes -= entries_.back()->memory_->fixed_bytes;
+    entries_.pop_back();
+  }
   entries_.insert(entries_.begin(), entry);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "tensor/system_memory.h"
 
@@ -24,6 +25,7 @@ struct LastingMemory::Region {
   std::byte* memory;
   size_t filled = 0;
   size_t live_blocks = 0;
+  bool stays_small = false;  // gets no more huge pages
 };
 
 std::byte* LastingMemory::Take(size_t size) {
@@ -71,6 +73,11 @@ void LastingMemory::Free(void* memory) {
 void LastingMemory::FreeInRegion(Region& region, void* memory, size_t size) {
   if (--region.live_blocks > 0) {
     ReleaseWholePages(memory, size);
+    // Once for a region, since each part with settings of its own is another mapping for the
+    // system, of which a process has at most 65,530.
+    if (&region != current_ && !std::exchange(region.stays_small, true)) {
+      LeavePagesSmall(region.memory, kRegionBytes);
+    }
     return;
   }
   if (&region == current_) current_ = nullptr;

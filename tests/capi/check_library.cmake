@@ -1,5 +1,6 @@
 # Checks what libtenon.so exports and needs:
-#   cmake -DLIBRARY=... -DREADELF=... -DOLDER_RELEASES=1.17.0,... -DNEWEST_RELEASE=... -P <this>
+#   cmake -DLIBRARY=... -DREADELF=... -DOLDER_RELEASES=1.17.0,... -DNEWEST_RELEASE=... -DSOURCES=...
+#     -P <this>
 # Every symbol of the C ABI has the version of every release, those to come included. Only the C and C++ runtimes are
 # needed.
 cmake_minimum_required(VERSION 3.25)
@@ -43,3 +44,10 @@ string(REGEX MATCHALL "Shared library: \\[[^]]+" needed "${dynamic}")
 list(TRANSFORM needed REPLACE ".*\\[" "")
 list(FILTER needed EXCLUDE REGEX "^(libstdc\\+\\+|libm|libgcc_s|libc|ld-linux[^.]*)\\.so")
 expect_equal("needed libraries" "${needed}" "")
+if(NOT dynamic MATCHES "BIND_NOW")  # S-17
+  message(FATAL_ERROR "the addresses of functions can be overwritten: expected -z now")
+endif()
+
+# ERR-4: nothing tells of the machine that built it.
+file(STRINGS ${LIBRARY} texts REGEX "${SOURCES}/")
+expect_equal("texts with the folder of the sources" "${texts}" "")

@@ -3,6 +3,7 @@
 import gc
 
 import graphs
+import ml_dtypes
 import numpy as np
 import onnxruntime
 import pytest
@@ -48,6 +49,43 @@ def test_dlpack_keeps_its_owner_until_both_are_gone() -> None:
     del capsule  # there was no consumer
     gc.collect()
     assert released
+
+
+class Lender:
+    """A tensor of a library that has DLPack and nothing else."""
+
+    def __init__(self, tensor: object) -> None:
+        self.tensor = tensor
+
+    def __dlpack__(self, **arguments: object) -> object:
+        return self.tensor.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.tensor.__dlpack_device__()
+
+
+@pytest.mark.parametrize("name", [*DLPACK_TYPES, "bfloat16", "float8_e4m3fn", "float8_e5m2fnuz"])
+def test_runs_take_tensors_that_lend_their_memory(name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    x = np.ones((2, 3), dtype)
+    element_type = helper.np_dtype_to_tensor_dtype(dtype)
+    session = tenon.InferenceSession(graphs.identity(element_type, [2, 3]))
+    (y,) = session.run(None, {"x": Lender(tenon.OrtValue.ortvalue_from_numpy(x))})
+    assert y.dtype == dtype
+    assert (y == x).all()
+
+
+def test_tensors_that_cannot_be_lent_are_converted() -> None:
+    class Transposed(Lender):
+        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+            return self.tensor
+
+        def __iter__(self) -> object:
+            raise AssertionError("the array is not taken apart")
+
+    session = tenon.InferenceSession(graphs.identity(shape=[3, 2]))
+    (y,) = session.run(None, {"x": Transposed(X.T)})
+    assert (y == X.T).all()
 
 
 def test_dlpack_refuses_what_has_gaps() -> None:

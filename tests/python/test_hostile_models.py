@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import graphs
 import numpy as np
+import onnx
 import pytest
 import tenon
 from onnx import GraphProto, TensorProto, helper, numpy_helper
@@ -181,3 +184,26 @@ def test_an_operator_that_its_opset_lacks_has_no_input() -> None:
     content = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
     with pytest.raises(Exception, match="Attention"):
         tenon.InferenceSession(content)
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, []), ("1000000", ["ConstantOfShape"])])
+def test_constants_grow_to_a_limit(
+    limit: str | None, expected: list[str], tmp_path: pathlib.Path
+) -> None:
+    """S-6: the nodes of 4 MB are computed in advance, or left to runs."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 9, opset_import: ["": 19]>
+        made () => (float[n, m] y) <int64[2] sizes = {1000, 1000}> {
+          zeros = ConstantOfShape(sizes)
+          ones = Cos(zeros)
+          y = Neg(ones)
+        }""")
+    options = tenon.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    options.graph_optimization_level = tenon.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    if limit is not None:
+        options.add_session_config_entry("tenon.constant_folding_bytes", limit)
+    session = tenon.InferenceSession(model.SerializeToString(), options)
+    left = [node.op_type for node in onnx.load(tmp_path / "optimized.onnx").graph.node]
+    assert [name for name in left if name == "ConstantOfShape"] == expected
+    assert (session.run(None, {})[0] == np.full((1000, 1000), -1, np.float32)).all()

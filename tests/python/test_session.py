@@ -6,6 +6,7 @@ import re
 
 import graphs
 import numpy as np
+import onnx
 import pytest
 import tenon
 from onnx import TensorProto, helper, numpy_helper
@@ -331,6 +332,31 @@ def test_results_that_are_views_of_constants_come_in_every_run() -> None:
         session.run_with_iobinding(binding)
         assert value.numpy().tolist() == [[0, 1], [2, 3], [4, 5]]
         value.update_inplace(np.zeros((3, 2), np.float32))
+
+
+@pytest.mark.parametrize("level", ["ORT_DISABLE_ALL", "ORT_ENABLE_ALL"])
+def test_inner_graphs_read_what_follows_from_shapes(level: str) -> None:
+    """Later runs with the same shapes do not compute `n` again; only the branch reads it."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 9, opset_import: ["": 19]>
+        counted (float[n] x, bool counts) => (float y)
+        {
+          n = Shape(x)
+          y = If(counts) <
+            then_branch = all () => (float all) {
+              float = Cast<to = 1>(n)
+              all = Squeeze(float)
+            },
+            else_branch = sum () => (float sum) { sum = ReduceSum<keepdims = 0>(x) }
+          >
+        }""")
+    options = tenon.SessionOptions()
+    options.graph_optimization_level = getattr(tenon.GraphOptimizationLevel, level)
+    session = tenon.InferenceSession(model.SerializeToString(), options)
+    for size in (3, 3, 3, 5, 3, 5):
+        feeds = {"x": np.full(size, 2, np.float32), "counts": np.array(True)}
+        assert session.run(None, feeds)[0] == size
+        assert session.run(None, feeds | {"counts": np.array(False)})[0] == 2 * size
 
 
 def test_a_model_may_resize_to_nothing_in_nodes_that_no_run_reaches() -> None:

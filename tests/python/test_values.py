@@ -108,6 +108,7 @@ def test_converts_what_is_no_plain_array(kind: str) -> None:
         np.array(["a", "ß"]),
         np.array(["a", b"\xc3\x9f"], object),
         np.array([b"a", b"\xc3\x9f"]),
+        np.array(["a", "ß"], np.dtypes.StringDType()),
         ["a", "ß"],
         ("a", "ß"),
     ],
