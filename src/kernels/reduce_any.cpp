@@ -46,6 +46,7 @@ struct SumPolicy {
   using Accumulator = std::conditional_t<std::integral<T> && op != ReduceOp::kLogSumExp &&
                                              op != ReduceOp::kLogSum && op != ReduceOp::kL2,
                                          Integer, double>;
+  static constexpr bool kIsExtreme = false;
   static constexpr Accumulator kIdentity = op == ReduceOp::kProd ? 1 : 0;
   static Accumulator Term(T x, const T* shift) {
     const auto v = static_cast<Accumulator>(x);
@@ -94,6 +95,7 @@ template <class T, ReduceOp op>
 struct ExtremePolicy {
   using Accumulator = T;
   using Limits = std::numeric_limits<T>;
+  static constexpr bool kIsExtreme = true;
   static constexpr bool kIsMax = op == ReduceOp::kMax;
   static constexpr T kIdentity = Limits::has_infinity
                                      ? (kIsMax ? -Limits::infinity() : Limits::infinity())
@@ -117,7 +119,9 @@ struct Loops {
     const T* tx = static_cast<const T*>(x);
     const T* s = static_cast<const T*>(shift);
     A& total = *static_cast<A*>(accumulator);
-    if constexpr (std::integral<T>) {
+    // Whose steps take several cycles; the compiler divides the others.
+    constexpr bool kIsSlow = std::floating_point<T> || (sizeof(T) == 8 && Policy::kIsExtreme);
+    if constexpr (!kIsSlow) {
       A sum = Policy::kIdentity;
       for (size_t i = 0; i < n; ++i) sum = Policy::Combine(sum, Policy::Term(tx[i], s));
       total = Policy::Combine(total, sum);
