@@ -142,7 +142,25 @@ void Multiply(const StridedMatrix<T>& a, const StridedMatrix<T>& b, size_t rows,
   }
 }
 
-const GemmAnyTable kGemmAnyTable = {&Multiply<double>, &Multiply<uint32_t>, &Multiply<uint64_t>};
+#if HWY_HAVE_FLOAT64
+constexpr auto kMultiplyDoubles = &Multiply<double>;
+#else
+// Highway has no vectors of doubles for WebAssembly.
+void MultiplyScalars(const StridedMatrix<double>& a, const StridedMatrix<double>& b, size_t rows,
+                     size_t n, size_t k, double* y) {
+  std::fill_n(y, rows * n, 0.0);
+  for (size_t i = 0; i < rows; ++i, y += n) {
+    for (size_t p = 0; p < k; ++p) {
+      const double factor = a.data[i * a.row_stride + p * a.column_stride];
+      const double* row = b.data + p * b.row_stride;
+      for (size_t j = 0; j < n; ++j) y[j] += factor * row[j * b.column_stride];
+    }
+  }
+}
+constexpr auto kMultiplyDoubles = &MultiplyScalars;
+#endif
+
+const GemmAnyTable kGemmAnyTable = {kMultiplyDoubles, &Multiply<uint32_t>, &Multiply<uint64_t>};
 
 }  // namespace
 }  // namespace HWY_NAMESPACE

@@ -48,7 +48,7 @@ void Shrink(const T* x, T* y, size_t n, const ShrinkAttrs& attrs) {
     const A v = static_cast<A>(x[i]);
     const A outer = v + (v < -lambda ? bias : -bias);
     if constexpr (std::is_floating_point_v<T>) {
-      y[i] = (v < -lambda) | (v > lambda) ? outer : 0;  // without branches, to be vectorised
+      y[i] = ((v < -lambda) | (v > lambda)) ? outer : 0;  // without branches, to be vectorised
     } else {
       y[i] = v < -lambda || v > lambda ? Narrow<T>(outer) : T(0);
     }
