@@ -28,22 +28,27 @@ def bytes_(*shape: int) -> np.ndarray:
 
 
 def case(op_type: str, feeds: list[np.ndarray], *constants: Any, **attributes: Any) -> Case:
-    """A model with one node. Inputs are fed, then constants; None is an absent input."""
+    """A model with one node. Inputs are fed, then constants; None is an absent input.
+
+    `opset` and the number of `outputs` are told like attributes.
+    """
+    opset, outputs = attributes.pop("opset", 21), attributes.pop("outputs", 1)
     domain = "com.microsoft" if op_type.startswith("QLinear") else ""
     fed = {f"x{i}": x for i, x in enumerate(feeds)}
     named = {f"c{i}": np.asarray(x) for i, x in enumerate(constants) if x is not None}
     names = [*fed, *("" if x is None else f"c{i}" for i, x in enumerate(constants))]
+    results = [f"y{i}" for i in range(outputs)]
     graph = helper.make_graph(
-        [helper.make_node(op_type, names, ["y"], domain=domain, **attributes)],
+        [helper.make_node(op_type, names, results, domain=domain, **attributes)],
         "graph",
         [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
             for name, x in fed.items()
         ],
-        [helper.make_empty_tensor_value_info("y")],
+        [helper.make_empty_tensor_value_info(name) for name in results],
         [numpy_helper.from_array(x, name) for name, x in named.items()],
     )
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     return model.SerializeToString(), fed
 

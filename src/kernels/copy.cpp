@@ -82,10 +82,22 @@ void ChooseMethod(CopyPlan& plan) {
   }
 }
 
+// To dense elements from those kStep elements apart, which the compiler vectorises.
+template <class T, ptrdiff_t kStep>
+void CopyByStep(const uint8_t* src, uint8_t* dst, size_t n) {
+  constexpr auto kSize = static_cast<ptrdiff_t>(sizeof(T));
+  for (ptrdiff_t i = 0; i < static_cast<ptrdiff_t>(n); ++i) {
+    std::memcpy(dst + i * kSize, src + i * kStep * kSize, sizeof(T));
+  }
+}
+
 template <class T>
 void CopyElements(const uint8_t* src, uint8_t* dst, const Axis& axis, size_t n) {
-  if (axis.dst == static_cast<ptrdiff_t>(sizeof(T)) && axis.src == 0) {
-    return Fill(src, sizeof(T), dst, n);
+  constexpr auto kSize = static_cast<ptrdiff_t>(sizeof(T));
+  if (axis.dst == kSize) {
+    if (axis.src == 0) return Fill(src, sizeof(T), dst, n);
+    if (axis.src == -kSize) return CopyByStep<T, -1>(src, dst, n);
+    if (axis.src == 2 * kSize) return CopyByStep<T, 2>(src, dst, n);
   }
   for (size_t i = 0; i < n; ++i) {
     std::memcpy(dst + static_cast<ptrdiff_t>(i) * axis.dst,

@@ -46,6 +46,7 @@ struct SumPolicy {
   using Accumulator = std::conditional_t<std::integral<T> && op != ReduceOp::kLogSumExp &&
                                              op != ReduceOp::kLogSum && op != ReduceOp::kL2,
                                          Integer, double>;
+  static constexpr bool kIsExtreme = false;
   static constexpr Accumulator kIdentity = op == ReduceOp::kProd ? 1 : 0;
   static Accumulator Term(T x, const T* shift) {
     const auto v = static_cast<Accumulator>(x);
@@ -94,12 +95,16 @@ template <class T, ReduceOp op>
 struct ExtremePolicy {
   using Accumulator = T;
   using Limits = std::numeric_limits<T>;
+  static constexpr bool kIsExtreme = true;
   static constexpr bool kIsMax = op == ReduceOp::kMax;
   static constexpr T kIdentity = Limits::has_infinity
                                      ? (kIsMax ? -Limits::infinity() : Limits::infinity())
                                      : (kIsMax ? Limits::lowest() : Limits::max());
   static T Term(T x, const T*) { return x; }
-  static T Combine(T a, T b) { return (kIsMax ? a > b : a < b) || a != a ? a : b; }
+  static T Combine(T a, T b) {
+    const T better = (kIsMax ? a > b : a < b) ? a : b;
+    return a != a ? a : better;
+  }
   static T Finish(T a, size_t, const T*) { return a; }
 };
 
@@ -114,13 +119,25 @@ struct Loops {
     const T* tx = static_cast<const T*>(x);
     const T* s = static_cast<const T*>(shift);
     A& total = *static_cast<A*>(accumulator);
-    // Blocks bound the rounding error of floating-point sums.
-    for (size_t begin = 0; begin < n; begin += 1024) {
+    // Whose steps take several cycles; the compiler divides the others.
+    constexpr bool kIsSlow = std::floating_point<T> || (sizeof(T) == 8 && Policy::kIsExtreme);
+    if constexpr (!kIsSlow) {
       A sum = Policy::kIdentity;
-      for (size_t i = begin; i < std::min(n, begin + 1024); ++i) {
-        sum = Policy::Combine(sum, Policy::Term(tx[i], s));
-      }
+      for (size_t i = 0; i < n; ++i) sum = Policy::Combine(sum, Policy::Term(tx[i], s));
       total = Policy::Combine(total, sum);
+    } else {
+      // Parts that do not wait for each other; they also bound the rounding error of sums.
+      constexpr size_t kParts = 8;
+      A parts[kParts];
+      std::fill_n(parts, kParts, Policy::kIdentity);
+      size_t i = 0;
+      for (; i + kParts <= n; i += kParts) {
+        for (size_t j = 0; j < kParts; ++j) {
+          parts[j] = Policy::Combine(parts[j], Policy::Term(tx[i + j], s));
+        }
+      }
+      for (; i < n; ++i) parts[0] = Policy::Combine(parts[0], Policy::Term(tx[i], s));
+      for (const A& part : parts) total = Policy::Combine(total, part);
     }
   }
   static void AddColumns(const void* x, size_t stride, size_t rows, size_t n, const void* shift,

@@ -139,6 +139,29 @@ struct Minimum {
   }
 };
 
+// All lanes, combined as a tree.
+template <class Combine>
+HWY_INLINE float FoldLanes(V v, const Combine& combine) {
+  [[maybe_unused]] const D d;
+#if HWY_HAVE_SCALABLE
+  HWY_ALIGN float lanes[2 * HWY_MAX_BYTES / sizeof(float)] = {};
+  for (size_t half = hn::Lanes(d) / 2; half > 0; half /= 2) {
+    hn::Store(v, d, lanes);
+    v = combine(v, hn::LoadU(d, lanes + half));
+  }
+#else
+#if HWY_MAX_BYTES >= 32
+  v = combine(v, hn::ReverseBlocks(d, v));
+#endif
+#if HWY_MAX_BYTES >= 64
+  v = combine(v, hn::SwapAdjacentBlocks(v));
+#endif
+  v = combine(v, hn::Shuffle1032(v));
+  v = combine(v, hn::Shuffle2301(v));
+#endif
+  return hn::GetLane(v);
+}
+
 // Accumulators of the other operators are floats.
 template <class Combine>
 struct Folds {
@@ -161,12 +184,9 @@ struct Folds {
     }
     for (; i + lanes <= n; i += lanes) a0 = combine(a0, hn::LoadU(d, fx + i));
     if (i < n) a1 = combine(a1, LoadPartial(d, fx + i, n - i, Combine::kIdentity));
-    HWY_ALIGN float parts[HWY_MAX_BYTES / sizeof(float)];
-    hn::Store(combine(combine(a0, a1), combine(a2, a3)), d, parts);
     float* total = static_cast<float*>(accumulator);
-    for (size_t j = 0; j < lanes; ++j) {
-      *total = hn::GetLane(combine(hn::Set(d, *total), hn::Set(d, parts[j])));
-    }
+    const float own = FoldLanes(combine(combine(a0, a1), combine(a2, a3)), combine);
+    *total = hn::GetLane(combine(hn::Set(d, *total), hn::Set(d, own)));
   }
 
   static void AddColumns(const void* x, size_t stride, size_t rows, size_t n, const void*,

@@ -13,11 +13,14 @@
 namespace tenon::kernels {
 namespace {
 
-// a comes before b; NaN counts as the extreme.
+// With the order reversed if `min` is set: -x, or for integers -1 - x.
 template <class T>
-bool IsBetter(T a, T b, bool min) {
-  if (a != a) return b == b;
-  return b == b && (min ? a < b : a > b);
+T Ordered(T x, bool min) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(x ^ static_cast<T>(-static_cast<int>(min)));
+  } else {
+    return x * static_cast<T>(1 - 2 * static_cast<int>(min));
+  }
 }
 
 // Columns that are searched at a time, row by row.
@@ -25,18 +28,49 @@ constexpr size_t kColumns = 256;
 
 template <class T>
 void ArgExtremeOfColumns(const ArgExtremeSizes& sizes, const T* x, int64_t* y, size_t columns) {
+  // As wide as the elements, so that the loop over columns is vectorised.
+  using Index = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  constexpr size_t kRows = size_t{1} << 31;
   T best[kColumns];
-  std::copy_n(x, columns, best);
+  for (size_t j = 0; j < columns; ++j) best[j] = Ordered(x[j], sizes.min);
   std::fill_n(y, columns, 0);
-  for (size_t i = 1; i < sizes.n; ++i) {
-    const T* row = x + i * sizes.inner;
+  const bool last = sizes.select_last_index;
+  for (size_t begin = 1; begin < sizes.n; begin += kRows) {
+    Index found[kColumns] = {};  // counts rows from 1; 0 if none of these is better
+    for (size_t i = begin; i < std::min(sizes.n, begin + kRows); ++i) {
+      const T* row = x + i * sizes.inner;
+      for (size_t j = 0; j < columns; ++j) {
+        const T v = Ordered(row[j], sizes.min), b = best[j];
+        const bool better = (v > b) | (last & (v == b)) | ((v != v) & (last | (b == b)));
+        best[j] = better ? v : b;
+        found[j] = better ? static_cast<Index>(i - begin + 1) : found[j];
+      }
+    }
     for (size_t j = 0; j < columns; ++j) {
-      const bool better = sizes.select_last_index ? !IsBetter(best[j], row[j], sizes.min)
-                                                  : IsBetter(row[j], best[j], sizes.min);
-      best[j] = better ? row[j] : best[j];
-      y[j] = better ? static_cast<int64_t>(i) : y[j];
+      if (found[j] != 0) y[j] = static_cast<int64_t>(begin - 1 + found[j]);
     }
   }
+}
+
+// A row is searched as columns, whose indices are then compared.
+template <class T>
+int64_t ArgExtremeOfLongRow(const ArgExtremeSizes& sizes, const T* x) {
+  constexpr size_t kParts = 64;
+  int64_t found[kParts];
+  ArgExtremeSizes parts = sizes;
+  parts.n = sizes.n / kParts;
+  parts.inner = kParts;
+  ArgExtremeOfColumns(parts, x, found, kParts);
+  size_t best = 0;
+  const auto consider = [&](size_t i) {
+    const T v = Ordered(x[i], sizes.min), b = Ordered(x[best], sizes.min);
+    const bool equal = v == b || (v != v && b != b);
+    const bool better = v > b || (v != v && b == b);
+    if (better || (equal && (i > best) == sizes.select_last_index)) best = i;
+  };
+  for (size_t j = 0; j < kParts; ++j) consider(static_cast<size_t>(found[j]) * kParts + j);
+  for (size_t i = parts.n * kParts; i < sizes.n; ++i) consider(i);
+  return static_cast<int64_t>(best);
 }
 
 // Order-preserving unsigned keys: a greater element has a greater key.
@@ -60,6 +94,8 @@ uint64_t KeyOf(T value) {
 template <class T>
 using Candidate = std::conditional_t<sizeof(T) == 8, unsigned __int128, uint64_t>;
 
+constexpr size_t kFewCandidates = 16;
+
 // The second half is for sorting.
 size_t CandidateCapacity(size_t k) { return 2 * k + 64; }
 
@@ -69,20 +105,35 @@ void TopKOfColumn(const TopKSizes& sizes, const TopKOrder& order, const T* x, T*
   using C = Candidate<T>;
   constexpr int kKeyShift = 32;
   const uint64_t flip = order.largest ? 0 : ~uint64_t{0} >> (64 - 8 * sizeof(T));
-  const size_t capacity = CandidateCapacity(sizes.k);
+  // A few are kept in order; many are gathered, and cut back to k of them when there is no room.
+  const bool few = sizes.k <= kFewCandidates;
+  const size_t capacity = few ? sizes.k : CandidateCapacity(sizes.k);
   size_t count = 0;
   C threshold = 0;  // no candidate below it can be among the first k
+  T bound{};        // the element of the threshold
   const auto take = [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      const C candidate = static_cast<C>(KeyOf(x[i * sizes.inner]) ^ flip) << kKeyShift |
+      const T value = x[i * sizes.inner];
+      if (threshold != 0 && (order.largest ? value < bound : value > bound)) continue;
+      const C candidate = static_cast<C>(KeyOf(value) ^ flip) << kKeyShift |
                           (0xffffffffu - static_cast<uint32_t>(i));
       if (candidate < threshold) continue;
-      candidates[count++] = candidate;
+      if (few) {
+        size_t at = std::min(count, capacity - 1);
+        for (; at > 0 && candidates[at - 1] < candidate; --at) candidates[at] = candidates[at - 1];
+        candidates[at] = candidate;
+        count = std::min(count + 1, capacity);
+      } else {
+        candidates[count++] = candidate;
+      }
       if (count == capacity) {
-        std::nth_element(candidates, candidates + sizes.k - 1, candidates + count,
-                         std::greater<>());
-        count = sizes.k;
+        if (!few) {
+          std::nth_element(candidates, candidates + sizes.k - 1, candidates + count,
+                           std::greater<>());
+          count = sizes.k;
+        }
         threshold = candidates[sizes.k - 1];
+        bound = x[(0xffffffffu - static_cast<uint32_t>(threshold)) * sizes.inner];
       }
     }
   };
@@ -90,7 +141,7 @@ void TopKOfColumn(const TopKSizes& sizes, const TopKOrder& order, const T* x, T*
   if (count > sizes.k) {
     std::nth_element(candidates, candidates + sizes.k - 1, candidates + count, std::greater<>());
   }
-  if (order.sorted) {
+  if (order.sorted && !few) {
     candidates = SortInPieces(candidates, candidates + sizes.k, sizes.k, std::greater<>());
     if (candidates == nullptr) return;
   }
@@ -115,12 +166,13 @@ T WrappingSum(T a, T b) {
 // kRows rows side by side: a single row would wait for every addition.
 template <size_t kRows, class T>
 void CumSumRows(const CumSumSizes& sizes, const T* x, T* y) {
+  const auto [n, inner, exclusive, reverse] = sizes;
   T sums[kRows] = {};
-  for (size_t step = 0; step < sizes.n; ++step) {
-    const size_t i = sizes.reverse ? sizes.n - 1 - step : step;
+  for (size_t step = 0; step < n; ++step) {
+    const size_t i = reverse ? n - 1 - step : step;
     for (size_t r = 0; r < kRows; ++r) {
-      const T sum = WrappingSum(sums[r], x[r * sizes.n + i]);
-      y[r * sizes.n + i] = sizes.exclusive ? sums[r] : sum;
+      const T sum = WrappingSum(sums[r], x[r * n + i]);
+      y[r * n + i] = exclusive ? sums[r] : sum;
       sums[r] = sum;
     }
   }
@@ -131,10 +183,16 @@ void CumSumColumns(const CumSumSizes& sizes, const T* x, T* y, size_t columns) {
   T sums[kColumns] = {};
   for (size_t step = 0; step < sizes.n; ++step) {
     const size_t i = (sizes.reverse ? sizes.n - 1 - step : step) * sizes.inner;
-    for (size_t j = 0; j < columns; ++j) {
-      const T sum = WrappingSum(sums[j], x[i + j]);
-      y[i + j] = sizes.exclusive ? sums[j] : sum;
-      sums[j] = sum;
+    const T* from = x + i;
+    T* to = y + i;
+    if (sizes.exclusive) {
+      for (size_t j = 0; j < columns; ++j) {
+        const T own = from[j];
+        to[j] = sums[j];
+        sums[j] = WrappingSum(sums[j], own);
+      }
+    } else {
+      for (size_t j = 0; j < columns; ++j) to[j] = sums[j] = WrappingSum(sums[j], from[j]);
     }
   }
 }
@@ -153,6 +211,9 @@ void ArgExtreme(const ArgExtremeSizes& sizes, ElementType type, const void* x, i
               ArgExtremeOfRow(from, sizes.n, sizes.min, sizes.select_last_index));
           continue;
         }
+      } else if (sizes.inner == 1 && sizes.n >= 64) {
+        *to = ArgExtremeOfLongRow(sizes, from);
+        continue;
       }
       for (size_t j = 0; j < sizes.inner; j += kColumns) {
         ArgExtremeOfColumns(sizes, from + j, to + j, std::min(kColumns, sizes.inner - j));
@@ -168,10 +229,18 @@ size_t TopKWorkspaceBytes(const TopKSizes& sizes) {
 void TopK(const TopKSizes& sizes, const TopKOrder& order, ElementType type, const void* x,
           void* values, int64_t* indices, size_t begin, size_t end, void* workspace) {
   if (sizes.k == 0) return;
+  // The greatest elements of neighbouring columns are found together.
+  const bool one_of_columns = sizes.k == 1 && sizes.inner > 1 && order.largest;
+  if (one_of_columns) ArgExtreme({sizes.n, sizes.inner}, type, x, indices, begin, end);
   WithElementType(type, [&]<class T>() {
     for (size_t column = begin * sizes.inner; column < end * sizes.inner; ++column) {
       const size_t outer = column / sizes.inner, j = column % sizes.inner;
       const size_t result = outer * sizes.k * sizes.inner + j;
+      if (one_of_columns) {
+        const size_t row = outer * sizes.n + static_cast<size_t>(indices[result]);
+        static_cast<T*>(values)[result] = static_cast<const T*>(x)[row * sizes.inner + j];
+        continue;
+      }
       TopKOfColumn(sizes, order, static_cast<const T*>(x) + outer * sizes.n * sizes.inner + j,
                    static_cast<T*>(values) + result, indices + result,
                    static_cast<Candidate<T>*>(workspace));

@@ -224,6 +224,30 @@ TEST_F(ElementwiseTest, IntegerEdgeCasesAreDefined) {
   EXPECT_EQ(Apply<uint8_t>(BinaryOp::kMul, ElementType::kUint8, 16, 17), 16);
 }
 
+// KRN-1: whatever the quotient is, also where it is next to a whole number.
+TEST_F(ElementwiseTest, FmodIsThatOfTheCLibrary) {
+  std::vector<float> numbers = {0.0f,   -0.0f,       1.0f,  -6.0f, 3.0f,  0.1f, -0.7f,
+                                1e-45f, 16777215.0f, 3e38f, kInf,  -kInf, kNan, 0.99999994f};
+  Random random(11);
+  for (const float x : random.Floats(200, -1e6f, 1e6f)) numbers.push_back(x);
+  for (const float x : random.Floats(50, 0.001f, 0.01f))
+    numbers.push_back(x * 7), numbers.push_back(x);
+  OnEveryTarget([&] {
+    for (const float a : numbers) {
+      for (const float b : numbers) {
+        const float y = Apply<float>(BinaryOp::kFmod, ElementType::kFloat, a, b);
+        const float expected = std::fmod(a, b);
+        if (std::isnan(expected)) {
+          ASSERT_TRUE(std::isnan(y)) << a << " by " << b;
+        } else {
+          ASSERT_EQ(std::bit_cast<uint32_t>(y), std::bit_cast<uint32_t>(expected))
+              << a << " by " << b;
+        }
+      }
+    }
+  });
+}
+
 TEST_F(ElementwiseTest, PowMatchesReference) {
   OnEveryTarget([] {
     Random random(3);

@@ -75,6 +75,19 @@ TEST_F(SearchTest, NanIsTheExtreme) {
   });
 }
 
+// KRN-1: a long row of doubles is searched in parts.
+TEST_F(SearchTest, NanIsTheExtremeOfALongRow) {
+  std::vector<double> x(333, 1.0);
+  x[330] = x[70] = x[6] = std::numeric_limits<double>::quiet_NaN();
+  for (const bool min : {false, true}) {
+    for (const bool last : {false, true}) {
+      int64_t y = -1;
+      ArgExtreme({x.size(), 1, min, last}, ElementType::kDouble, x.data(), &y, 0, 1);
+      EXPECT_EQ(y, last ? 330 : 6);
+    }
+  }
+}
+
 template <class T>
 void CheckTopK(ElementType type) {
   for (const Sizes& s : kSizes) {

@@ -23,15 +23,16 @@ namespace {
 // Rows are padded to a multiple of this, since whole vectors are read.
 constexpr size_t kColumnStep = 16;
 
-// The division of a convolution into tasks: image, group, part of the output channels, band of
-// output rows, part of the columns.
+// The division of a convolution into tasks: image, frame, group, part of the output channels, band
+// of output rows, part of the columns.
 struct PlanarPlan {
   explicit PlanarPlan(const ConvGeneralShape& shape)
-      : height(shape.dims[1]),
+      : frames(shape.dims[0]),
+        height(shape.dims[1]),
         width(shape.dims[2]),
-        group_in(shape.in_channels / shape.groups),
         group_out(shape.out_channels / shape.groups),
-        depth(group_in * KernelTaps(shape)) {
+        planes(shape.in_channels / shape.groups * frames.kernel),
+        depth(planes * height.kernel * width.kernel) {
     constexpr size_t kMostColumns = 20 * 3 * kColumnStep;
     column_parts = CeilDiv(width.out, kMostColumns);
     const size_t columns = CeilDiv(width.out, column_parts);
@@ -40,7 +41,7 @@ struct PlanarPlan {
     constexpr size_t kBandFloats = 64 << 10;  // 256 KiB, which leaves room in L2
     constexpr size_t kTaskProducts = 2 << 20;
     const size_t products = std::max<size_t>(1, depth * group_out * columns);  // of an output row
-    const size_t fitting = kBandFloats / std::max<size_t>(1, group_in * row);  // input rows
+    const size_t fitting = kBandFloats / std::max<size_t>(1, planes * row);    // input rows
     const size_t fitting_rows =
         fitting > LastTap(height) ? (fitting - LastTap(height) - 1) / height.stride + 1 : 1;
     const size_t rows = std::min({height.out, fitting_rows, CeilDiv(kTaskProducts, products)});
@@ -55,11 +56,14 @@ struct PlanarPlan {
   // Distance from a window's first column, or row, to its last one.
   static size_t LastTap(const ConvDim& dim) { return (dim.kernel - 1) * dim.dilation; }
   size_t InRows(size_t rows) const { return (rows - 1) * height.stride + LastTap(height) + 1; }
-  size_t BandFloats(size_t rows) const { return group_in * InRows(rows) * row; }
+  size_t BandFloats(size_t rows) const { return planes * InRows(rows) * row; }
   size_t tasks() const { return channel_parts * bands * column_parts; }  // of a group
 
-  ConvDim height, width;
-  size_t group_in, group_out, depth;
+  ConvDim frames, height, width;
+  size_t group_out;
+  size_t
+      planes;  // that an output frame reads: those of the group's channels, for each tap of frames
+  size_t depth;
   // The columns of a row that are equal modulo the stride are stored together: a tap then uses
   // neighbouring ones.
   size_t phase;  // floats of one such set
@@ -221,18 +225,27 @@ void RunRow(PlanarTile tile, size_t channels, size_t columns, const Activation& 
   }
 }
 
-// The rows of the input, of all channels of the group, for output rows `rows`.
-void CopyBand(const PlanarPlan& plan, const float* in, const Range& rows, size_t first_column,
-              float* band) {
-  const ConvDim &height = plan.height, &width = plan.width;
+// The rows of the input, of all channels of the group, for output rows `rows` of a frame.
+void CopyBand(const PlanarPlan& plan, const float* in, size_t frame, const Range& rows,
+              size_t first_column, float* band) {
+  const ConvDim &frames = plan.frames, &height = plan.height, &width = plan.width;
   const size_t in_rows = plan.InRows(rows.size());
   const ptrdiff_t first_row = FirstTap(rows.first, height.stride, height.pad_begin);
   const ptrdiff_t column = FirstTap(first_column, width.stride, width.pad_begin);
-  for (size_t c = 0; c < plan.group_in; ++c, in += height.in * width.in) {
+  const auto is_inside = [](ptrdiff_t at, const ConvDim& dim) {
+    return at >= 0 && at < static_cast<ptrdiff_t>(dim.in);
+  };
+  const ptrdiff_t first_frame = FirstTap(frame, frames.stride, frames.pad_begin);
+  for (size_t plane = 0; plane < plan.planes; ++plane) {
+    const size_t channel = plane / frames.kernel, tap = plane % frames.kernel;
+    const ptrdiff_t z = first_frame + static_cast<ptrdiff_t>(tap * frames.dilation);
     for (size_t r = 0; r < in_rows; ++r, band += plan.row) {
       const ptrdiff_t y = first_row + static_cast<ptrdiff_t>(r);
-      const bool inside = y >= 0 && y < static_cast<ptrdiff_t>(height.in);
-      const float* from = inside ? in + static_cast<size_t>(y) * width.in : nullptr;
+      const float* from = nullptr;
+      if (is_inside(z, frames) && is_inside(y, height)) {
+        const size_t at = channel * frames.in + static_cast<size_t>(z);
+        from = in + (at * height.in + static_cast<size_t>(y)) * width.in;
+      }
       CopyRow(plan, from, column, band);
     }
   }
@@ -248,19 +261,21 @@ void RunTask(const ConvGeneralArgs& args, size_t task, void* scratch) {
   const Range channels = PartOf(plan.group_out, plan.channel_parts, task % plan.channel_parts);
   task /= plan.channel_parts;
   const size_t group = task % shape.groups;
-  const size_t image = task / shape.groups;
+  task /= shape.groups;
+  const size_t frame = task % plan.frames.out;
+  const size_t image = task / plan.frames.out;
 
   float* const band = static_cast<float*>(scratch);
   int32_t* const offsets = reinterpret_cast<int32_t*>(band + plan.BandFloats(plan.band_rows));
-  const size_t first_in = image * shape.in_channels + group * plan.group_in;
-  CopyBand(plan, args.in + first_in * plan.height.in * plan.width.in, rows, columns.first, band);
+  const size_t first_in = image * shape.in_channels + group * (shape.in_channels / shape.groups);
+  CopyBand(plan, args.in + first_in * InPixels(shape), frame, rows, columns.first, band);
   const size_t channel_floats = plan.InRows(rows.size()) * plan.row;
   int32_t* offset = offsets;
-  for (size_t c = 0; c < plan.group_in; ++c) {
+  for (size_t p = 0; p < plan.planes; ++p) {
     for (size_t y = 0; y < plan.height.kernel; ++y) {
       for (size_t x = 0; x < plan.width.kernel; ++x) {
         const size_t column = x * plan.width.dilation;
-        *offset++ = static_cast<int32_t>(c * channel_floats + y * plan.height.dilation * plan.row +
+        *offset++ = static_cast<int32_t>(p * channel_floats + y * plan.height.dilation * plan.row +
                                          column % plan.width.stride * plan.phase +
                                          column / plan.width.stride);
       }
@@ -268,7 +283,7 @@ void RunTask(const ConvGeneralArgs& args, size_t task, void* scratch) {
   }
 
   const size_t channel = group * plan.group_out + channels.first;
-  const size_t plane = plan.height.out * plan.width.out;
+  const size_t plane = OutPixels(shape);
   PlanarTile tile;
   tile.offsets = offsets;
   tile.depth = plan.depth;
@@ -277,7 +292,8 @@ void RunTask(const ConvGeneralArgs& args, size_t task, void* scratch) {
   tile.bias = args.epilogue.bias ? args.epilogue.bias + channel : nullptr;
   const Activation activate(args.epilogue.activation);
   for (size_t row = rows.first; row < rows.last; ++row) {
-    const size_t at = (image * shape.out_channels + channel) * plane + row * plan.width.out;
+    const size_t at = (image * shape.out_channels + channel) * plane +
+                      (frame * plan.height.out + row) * plan.width.out;
     tile.in = band + (row - rows.first) * plan.height.stride * plan.row;
     tile.out = args.out + at + columns.first;
     tile.residual = args.epilogue.residual ? args.epilogue.residual + at + columns.first : nullptr;
@@ -293,7 +309,7 @@ const ConvPlanarTask kConvPlanarTask = &RunTask;
 
 #if HWY_ONCE
 bool ConvPlanarSupports(const ConvGeneralShape& shape) {
-  if (!IsPlanar(shape) || shape.groups == 0) return false;
+  if (shape.groups == 0) return false;
   // Below these no size of the plan overflows.
   constexpr size_t kMostSize = 1 << 20, kMostStride = 1 << 12, kMostTaps = 1 << 16;
   for (const ConvDim& dim : shape.dims) {
@@ -316,7 +332,7 @@ bool ConvPlanarSupports(const ConvGeneralShape& shape) {
 }
 
 size_t ConvPlanarTaskCount(const ConvGeneralShape& shape) {
-  return shape.batch * shape.groups * PlanarPlan(shape).tasks();
+  return shape.batch * shape.dims[0].out * shape.groups * PlanarPlan(shape).tasks();
 }
 
 size_t ConvPlanarScratchSize(const ConvGeneralShape& shape) {

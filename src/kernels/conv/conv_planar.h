@@ -6,7 +6,8 @@
 
 namespace tenon::kernels {
 
-// Supports at most two dimensions, rows that fill vectors, and rows whose inputs stay in the cache.
+// Supports rows that fill vectors and whose inputs stay in the cache. Of three dimensions, the
+// frames that an output frame reads are like further channels.
 bool ConvPlanarSupports(const ConvGeneralShape& shape);
 
 // Like the functions of conv_general.h.

@@ -124,13 +124,17 @@ template <class Reduce>
 void AddRun(const float* x, size_t n, Reduce reduce, V& first, V& second) {
   const D d;
   const size_t lanes = hn::Lanes(d);
+  // In registers: the references may be to memory that x overlaps, for all that the compiler knows.
+  V a = first, b = second;
   size_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    first = reduce(first, hn::LoadU(d, x + i));
-    second = reduce(second, hn::LoadU(d, x + i + lanes));
+    a = reduce(a, hn::LoadU(d, x + i));
+    b = reduce(b, hn::LoadU(d, x + i + lanes));
   }
-  for (; i + lanes <= n; i += lanes) first = reduce(first, hn::LoadU(d, x + i));
-  if (i < n) second = reduce(second, LoadPartial(d, x + i, n - i, Reduce::kInitial));
+  for (; i + lanes <= n; i += lanes) a = reduce(a, hn::LoadU(d, x + i));
+  if (i < n) b = reduce(b, LoadPartial(d, x + i, n - i, Reduce::kInitial));
+  first = a;
+  second = b;
 }
 
 template <class Reduce>
@@ -169,10 +173,19 @@ HWY_NOINLINE void ReduceRow(const PoolPlanarArgs& args, const RowTaps& taps, con
     if (width.out == 1 && width.dilation == 1) {
       const TapRange inside = TapsInside(width, 0);
       V first = hn::Set(D(), Reduce::kInitial), second = first;
-      for_each_row([&](const float* row) HWY_ATTR {
-        AddRun(row + InputOf(width, 0, inside.first), inside.last - inside.first, reduce, first,
-               second);
-      });
+      if (inside.last - inside.first == width.in && height.dilation == 1) {
+        // The rows of a frame are one run.
+        for (size_t d = depths.first; d < depths.last && heights.first < heights.last; ++d) {
+          const size_t row = InputOf(depth, z, d) * height.in + InputOf(height, y, heights.first);
+          AddRun(plane + row * width.in, (heights.last - heights.first) * width.in, reduce, first,
+                 second);
+        }
+      } else {
+        for_each_row([&](const float* row) HWY_ATTR {
+          AddRun(row + InputOf(width, 0, inside.first), inside.last - inside.first, reduce, first,
+                 second);
+        });
+      }
       *out = reduce.Total(first, second);
       return;
     }

@@ -99,11 +99,18 @@ void PowVectorScalar(const void* a, const void* b, void* y, size_t n) {
 }
 
 struct FmodOp {
-  static float Apply(float a, float b) { return std::fmod(a, b); }
+  static float Apply(float a, float b) {
+    // In double, a quotient below 2^27 does not round to the next whole number, its product with b
+    // is exact, and so is what remains of a.
+    const double quotient = static_cast<double>(a) / static_cast<double>(b);
+    if (!(std::abs(quotient) < 0x1p27) || std::isinf(b)) return std::fmod(a, b);
+    const double rest = static_cast<double>(a) - std::trunc(quotient) * static_cast<double>(b);
+    return std::copysign(static_cast<float>(rest), a);
+  }
 };
 struct ModOp {
   static float Apply(float a, float b) {
-    const float r = std::fmod(a, b);
+    const float r = FmodOp::Apply(a, b);
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
   }
 };

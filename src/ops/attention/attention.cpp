@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
+#include "kernels/gemm/gemm_any.h"
 #include "ops/attention/dot_product_attention.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
@@ -238,9 +238,8 @@ class AttentionRun {
     const T* k = key_data_ + k_.Offset(b, kv_head);
     const T* v = value_data_ + v_.Offset(b, kv_head);
     const T scale = attrs_.scale ? T(*attrs_.scale) : 1 / std::sqrt(static_cast<T>(q_.size));
-    for (size_t i = 0; i < k_.length; ++i) {
-      weights[i] = scale * std::inner_product(q, q + q_.size, k + i * k_.row_stride, T(0));
-    }
+    kernels::MultiplyRows<T>({k, k_.row_stride, 1}, {q, 1, 1}, k_.length, 1, q_.size, weights);
+    for (size_t i = 0; i < k_.length; ++i) weights[i] *= scale;
     Store(ScoresMode::kProduct, task, weights);
     if (const T cap = attrs_.softcap; cap > 0) {
       for (size_t i = 0; i < k_.length; ++i) weights[i] = cap * std::tanh(weights[i] / cap);
@@ -251,6 +250,11 @@ class AttentionRun {
     TakeSoftmax(weights);
     Store(ScoresMode::kWeights, task, weights);
     T* out = context_.Output(kY).data<T>() + y.Offset(b, h) + query * y.row_stride;
+    if (std::find(weights, weights + k_.length, T(0)) == weights + k_.length) {
+      kernels::MultiplyRows<T>({weights, k_.length, 1}, {v, v_.row_stride, 1}, 1, v_.size,
+                               k_.length, out);
+      return;
+    }
     std::fill_n(out, v_.size, T(0));
     for (size_t i = 0; i < k_.length; ++i) {
       if (weights[i] == 0) continue;  // not visible, whatever its value is

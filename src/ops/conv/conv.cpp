@@ -108,15 +108,25 @@ class DoubleConv final : public PreparedConv {
                                  context.HasInput(2) ? context.Input(2).data<double>() : nullptr,
                                  y.data<double>()};
     const double* residual = context.HasInput(3) ? context.Input(3).data<double>() : nullptr;
-    const size_t planes = args.shape.batch * args.shape.out_channels;
-    const size_t size = OutputSize(args.shape.dims);
-    return context.ForEachTask(planes, 0, [&](size_t plane, std::byte*) {
-      ScalarConvPlane(args, plane);
-      for (size_t i = plane * size; residual && i < (plane + 1) * size; ++i) {
-        args.out[i] += residual[i];
-      }
-      Activate(activation_, args.out + plane * size, size);
-    });
+    const kernels::ConvGeneralShape& s = args.shape;
+    const size_t size = OutputSize(s.dims), channels = s.out_channels / s.groups;
+    const size_t blocks = kernels::CeilDiv(size, kScalarConvPixels);
+    return context.ForEachTask(
+        s.batch * s.groups * blocks, ScalarConvScratch(s) * sizeof(double),
+        [&](size_t task, std::byte* scratch) {
+          const size_t stack = task / blocks, first = task % blocks * kScalarConvPixels;
+          const size_t n = std::min(kScalarConvPixels, size - first);
+          const double* sums =
+              ScalarConvPixels(args, stack, first, n, reinterpret_cast<double*>(scratch));
+          for (size_t c = 0; c < channels; ++c) {
+            const size_t at = (stack * channels + c) * size + first;
+            const double bias = args.bias ? args.bias[stack % s.groups * channels + c] : 0;
+            for (size_t i = 0; i < n; ++i) {
+              args.out[at + i] = *sums++ + bias + (residual ? residual[at + i] : 0);
+            }
+            Activate(activation_, args.out + at, n);
+          }
+        });
   }
 };
 

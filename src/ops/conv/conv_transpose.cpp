@@ -225,9 +225,11 @@ Status RunDoubles(const ConvTransposeAttrs& attrs, size_t bias_input, KernelCont
   const double* bias =
       context.HasInput(bias_input) ? context.Input(bias_input).data<double>() : nullptr;
   const ScalarConvArgs args = {shape, x.data<double>(), w.data<double>(), bias, y.data<double>()};
-  return context.ForEachTask(shape.batch * shape.out_channels, 0, [&](size_t plane, std::byte*) {
-    ScalarConvTransposePlane(args, plane);
-  });
+  return context.ForEachTask(
+      shape.batch * shape.out_channels, ScalarConvTransposeScratch(shape) * sizeof(double),
+      [&](size_t plane, std::byte* scratch) {
+        ScalarConvTransposePlane(args, plane, reinterpret_cast<double*>(scratch));
+      });
 }
 
 Status RunConvTranspose(const ConvTransposeAttrs& attrs, KernelContext& context) {

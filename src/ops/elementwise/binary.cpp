@@ -326,14 +326,13 @@ Status RunVariadic(const NoAttrs&, KernelContext& context) {
 Status RunMean(const NoAttrs& attrs, KernelContext& context) {
   TENON_RETURN_IF_ERROR(RunVariadic<BinaryOp::kAdd>(attrs, context));
   Tensor& y = context.Output(0);
+  TENON_ASSIGN_OR_RETURN(const BinaryFunctions divide, FunctionsFor(BinaryOp::kDiv, y.type()));
   const auto count = static_cast<double>(context.input_count());
-  for (int64_t i = 0; i < y.size(); ++i) {
-    if (y.type() == DataType::kFloat) {
-      y.data<float>()[i] /= static_cast<float>(count);
-    } else {
-      y.data<double>()[i] /= count;
-    }
-  }
+  const auto float_count = static_cast<float>(count);
+  const void* divisor =
+      y.type() == DataType::kFloat ? static_cast<const void*>(&float_count) : &count;
+  const ScalarStep step = {divide.vector_scalar, divisor};
+  RunScalarSteps(context, {&step, 1}, y, y);
   return OkStatus();
 }
 

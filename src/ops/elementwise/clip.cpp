@@ -1,12 +1,17 @@
 // Clip.
-#include <algorithm>
+#include <array>
 #include <limits>
+#include <span>
 
 #include "kernels/elementwise/elementwise.h"
+#include "ops/framework/element_type.h"
 #include "ops/framework/op_row.h"
+#include "ops/framework/run_broadcast.h"
 
 namespace tenon {
 namespace {
+
+using kernels::BinaryOp;
 
 // Clip-11 takes the bounds as inputs. Before, they are attributes; see unary.cpp.
 Status InferClip(const NoAttrs&, ShapeContext& context) {
@@ -23,54 +28,30 @@ void ClipFloats(KernelContext& context, float low, float high) {
       [&](size_t begin, size_t end) { clip(x + begin, y + begin, end - begin, low, high); });
 }
 
-template <class T>
-Status ClipTo(KernelContext& context) {
-  using Limits = std::numeric_limits<T>;
-  T bounds[] = {Limits::has_infinity ? -Limits::infinity() : Limits::lowest(),
-                Limits::has_infinity ? Limits::infinity() : Limits::max()};
+Status RunClip(const NoAttrs&, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  TENON_ASSIGN_OR_RETURN(const kernels::ElementType type, ElementTypeOf(x.type()));
+  // In this order a lower bound above the upper one gives the upper one, as the standard says.
+  const BinaryOp ops[] = {BinaryOp::kMax, BinaryOp::kMin};
+  std::array<ScalarStep, 2> steps;
+  std::array<float, 2> bounds = {-std::numeric_limits<float>::infinity(),
+                                 std::numeric_limits<float>::infinity()};
+  size_t count = 0;
   for (size_t i = 0; i < 2; ++i) {
     if (!context.HasInput(i + 1)) continue;
-    if (context.Input(i + 1).size() != 1) {
-      return InvalidArgument("input {}: expected a scalar, got shape {}", i + 1,
-                             context.Input(i + 1).shape());
+    const Tensor& bound = context.Input(i + 1);
+    if (bound.size() != 1) {
+      return InvalidArgument("input {}: expected a scalar, got shape {}", i + 1, bound.shape());
     }
-    bounds[i] = *context.Input(i + 1).data<T>();
+    steps[count++] = {kernels::FindBinary(ops[i], type).vector_scalar, bound.raw()};
+    if (x.type() == DataType::kFloat) bounds[i] = *bound.data<float>();
   }
-  if constexpr (std::is_same_v<T, float>) {
+  if (x.type() == DataType::kFloat) {
     ClipFloats(context, bounds[0], bounds[1]);
   } else {
-    const Tensor& x = context.Input(0);
-    for (int64_t i = 0; i < x.size(); ++i) {
-      // In this order a lower bound above the upper one gives the upper one, as the standard says.
-      context.Output(0).data<T>()[i] = std::min(std::max(x.data<T>()[i], bounds[0]), bounds[1]);
-    }
+    RunScalarSteps(context, std::span(steps).first(count), x, context.Output(0));
   }
   return OkStatus();
-}
-
-Status RunClip(const NoAttrs&, KernelContext& context) {
-  switch (context.Input(0).type()) {
-    case DataType::kFloat:
-      return ClipTo<float>(context);
-    case DataType::kDouble:
-      return ClipTo<double>(context);
-    case DataType::kInt8:
-      return ClipTo<int8_t>(context);
-    case DataType::kInt16:
-      return ClipTo<int16_t>(context);
-    case DataType::kInt32:
-      return ClipTo<int32_t>(context);
-    case DataType::kInt64:
-      return ClipTo<int64_t>(context);
-    case DataType::kUint8:
-      return ClipTo<uint8_t>(context);
-    case DataType::kUint16:
-      return ClipTo<uint16_t>(context);
-    case DataType::kUint32:
-      return ClipTo<uint32_t>(context);
-    default:
-      return ClipTo<uint64_t>(context);
-  }
 }
 
 constexpr TypeSet kFloatAndDouble = {DataType::kFloat, DataType::kDouble};

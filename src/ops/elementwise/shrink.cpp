@@ -46,8 +46,12 @@ void Shrink(const T* x, T* y, size_t n, const ShrinkAttrs& attrs) {
   const A bias = attrs.bias, lambda = attrs.lambd;
   for (size_t i = 0; i < n; ++i) {
     const A v = static_cast<A>(x[i]);
-    const A outer = v < -lambda ? v + bias : v - bias;
-    y[i] = v < -lambda || v > lambda ? Narrow<T>(outer) : T(0);
+    const A outer = v + (v < -lambda ? bias : -bias);
+    if constexpr (std::is_floating_point_v<T>) {
+      y[i] = ((v < -lambda) | (v > lambda)) ? outer : 0;  // without branches, to be vectorised
+    } else {
+      y[i] = v < -lambda || v > lambda ? Narrow<T>(outer) : T(0);
+    }
   }
 }
 

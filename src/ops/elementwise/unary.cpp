@@ -1,12 +1,18 @@
 // Element-wise operators with one input.
-#include <cmath>
+#include <algorithm>
+#include <limits>
+#include <span>
 
-#include "ops/framework/element.h"
+#include "base/arithmetic.h"
+#include "ops/framework/element_type.h"
+#include "ops/framework/run_broadcast.h"
 #include "ops/framework/stateful_kernel.h"
 #include "ops/framework/unary_node.h"
 
 namespace tenon {
 namespace {
+
+using kernels::BinaryOp;
 
 Status InferSame(const NoAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
@@ -61,88 +67,33 @@ class Unary final : public StatefulKernel<InferUnary> {
   kernels::ActivationSpec spec_;
 };
 
-// Abs, Neg and Sign of integers. The least signed integer has no absolute value and stays itself.
-template <class T>
-void RunOnIntegers(UnaryOp op, const Tensor& x, Tensor& y) {
-  using U = std::make_unsigned_t<T>;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const T value = x.data<T>()[i];
-    const auto negated = static_cast<T>(U{0} - static_cast<U>(value));
-    T result = negated;
-    if (op == UnaryOp::kAbs) result = value < 0 ? negated : value;
-    if (op == UnaryOp::kSign) result = static_cast<T>((value > 0) - (value < 0));
-    y.data<T>()[i] = result;
-  }
-}
+// As integers of any width, whose lowest byte is the first.
+constexpr int64_t kZero = 0, kOne = 1, kMinusOne = -1, kSix = 6;
 
+// Abs, Neg, Sign, Relu and Erf of integers. The least signed integer has no absolute value and
+// stays itself.
 template <UnaryOp op>
 Status RunInteger(const NoAttrs&, KernelContext& context) {
   const Tensor& x = context.Input(0);
-  Tensor& y = context.Output(0);
-  switch (x.type()) {
-    case DataType::kInt8:
-      RunOnIntegers<int8_t>(op, x, y);
-      break;
-    case DataType::kInt16:
-      RunOnIntegers<int16_t>(op, x, y);
-      break;
-    case DataType::kInt32:
-      RunOnIntegers<int32_t>(op, x, y);
-      break;
-    case DataType::kInt64:
-      RunOnIntegers<int64_t>(op, x, y);
-      break;
-    case DataType::kUint8:
-      RunOnIntegers<uint8_t>(op, x, y);
-      break;
-    case DataType::kUint16:
-      RunOnIntegers<uint16_t>(op, x, y);
-      break;
-    case DataType::kUint32:
-      RunOnIntegers<uint32_t>(op, x, y);
-      break;
-    case DataType::kUint64:
-      RunOnIntegers<uint64_t>(op, x, y);
-      break;
-    default:
-      return NotImplemented("element type {}", DataTypeName(x.type()));
-  }
-  return OkStatus();
-}
-
-// Erf of integers, which the standard allows: truncated, the result is -1, 0 or 1.
-Status RunIntegerErf(const NoAttrs&, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  Tensor& y = context.Output(0);
-  VisitNumber(x.type(), [&](auto number) {
-    using T = decltype(number);
-    for (int64_t i = 0; i < x.size(); ++i) {
-      y.data<T>()[i] = static_cast<T>(std::erf(static_cast<double>(Widen(x.data<T>()[i]))));
-    }
-  });
-  return OkStatus();
-}
-
-Status RunIntegerRelu(const NoAttrs&, KernelContext& context) {
-  const Tensor& x = context.Input(0);
-  Tensor& y = context.Output(0);
-  const auto relu = [&]<class T>(T) {
-    for (int64_t i = 0; i < x.size(); ++i) y.data<T>()[i] = std::max<T>(x.data<T>()[i], 0);
+  TENON_ASSIGN_OR_RETURN(const kernels::ElementType type, ElementTypeOf(x.type()));
+  const auto clamp = [&](BinaryOp step, const int64_t& bound) -> ScalarStep {
+    return {kernels::FindBinary(step, type).vector_scalar, &bound};
   };
-  switch (x.type()) {
-    case DataType::kInt8:
-      relu(int8_t{});
-      break;
-    case DataType::kInt16:
-      relu(int16_t{});
-      break;
-    case DataType::kInt32:
-      relu(int32_t{});
-      break;
-    default:
-      relu(int64_t{});
-      break;
-  }
+  const bool is_signed = kSignedInts.Contains(x.type());
+  const ScalarStep rectify = clamp(BinaryOp::kMax, kZero);
+  const ScalarStep absolute[] = {
+      {kernels::FindBinary(BinaryOp::kSub, type).scalar_vector, &kZero, true},
+      {kernels::FindBinary(BinaryOp::kMax, type).vector_vector, nullptr}};
+  // Erf is truncated: from 6 on it is 1 as a double.
+  const ScalarStep sign[] = {clamp(BinaryOp::kDiv, kSix),
+                             clamp(BinaryOp::kMax, is_signed ? kMinusOne : kZero),
+                             clamp(BinaryOp::kMin, kOne)};
+  std::span<const ScalarStep> steps = sign;
+  if (op == UnaryOp::kSign) steps = steps.subspan(1);
+  if (op == UnaryOp::kNeg) steps = std::span(absolute).first(1);
+  if (op == UnaryOp::kRelu) steps = {&rectify, 1};
+  if (op == UnaryOp::kAbs) steps = std::span(absolute).first(is_signed ? 2 : 0);
+  RunScalarSteps(context, steps, x, context.Output(0));
   return OkStatus();
 }
 
@@ -156,31 +107,56 @@ struct IsInfAttrs {
   }
 };
 
-template <class Test>
-Status RunTest(KernelContext& context, Test test) {
-  const Tensor& x = context.Input(0);
-  bool* y = context.Output(0).data<bool>();
-  for (int64_t i = 0; i < x.size(); ++i) {
-    y[i] = x.type() == DataType::kFloat ? test(static_cast<double>(x.data<float>()[i]))
-                                        : test(x.data<double>()[i]);
-  }
-  return OkStatus();
-}
-
 template <class Attrs>
 Status InferTest(const Attrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   return context.SetOutput(0, std::move(x), DataType::kBool);
 }
 
+// Only NaN differs from itself.
 Status RunIsNan(const NoAttrs&, KernelContext& context) {
-  return RunTest(context, [](double x) { return std::isnan(x); });
+  const Tensor& x = context.Input(0);
+  TENON_ASSIGN_OR_RETURN(const kernels::ElementType type, ElementTypeOf(x.type()));
+  const kernels::BinaryFunction equal = kernels::FindBinary(BinaryOp::kEqual, type).vector_vector;
+  const auto* from = static_cast<const uint8_t*>(x.raw());
+  auto* y = static_cast<uint8_t*>(context.Output(0).raw());
+  const size_t grain = kernels::ElementwiseGrain(BinaryOp::kEqual);
+  context.threads().ParallelFor(static_cast<size_t>(x.size()), grain,
+                                [&](size_t begin, size_t end) {
+                                  const uint8_t* own = from + begin * kernels::SizeOf(type);
+                                  equal(own, own, y + begin, end - begin);
+                                  kernels::LogicalNot(y + begin, y + begin, end - begin);
+                                });
+  return OkStatus();
 }
 
 Status RunIsInf(const IsInfAttrs& attrs, KernelContext& context) {
-  return RunTest(context, [&](double x) {
-    return std::isinf(x) && (x > 0 ? attrs.detect_positive : attrs.detect_negative);
+  constexpr size_t kTile = 1024;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr double kDoubles[] = {kInfinity, -kInfinity};
+  constexpr float kFloats[] = {kInfinity, -kInfinity};
+  const bool is_wanted[] = {attrs.detect_positive, attrs.detect_negative};
+  const Tensor& x = context.Input(0);
+  const bool is_float = x.type() == DataType::kFloat;
+  TENON_ASSIGN_OR_RETURN(const kernels::ElementType type, ElementTypeOf(x.type()));
+  const kernels::BinaryFunction equal = kernels::FindBinary(BinaryOp::kEqual, type).vector_scalar;
+  const kernels::BinaryFunction either =
+      kernels::FindLogical(kernels::LogicalOp::kOr).vector_vector;
+  const auto* from = static_cast<const uint8_t*>(x.raw());
+  auto* y = static_cast<uint8_t*>(context.Output(0).raw());
+  const auto size = static_cast<size_t>(x.size());
+  context.threads().ParallelFor(CeilDiv(size, kTile), 32, [&](size_t begin, size_t end) {
+    for (size_t at = begin * kTile; at < std::min(size, end * kTile); at += kTile) {
+      const size_t n = std::min(kTile, size - at);
+      uint8_t found[2][kTile] = {};
+      for (size_t i = 0; i < 2; ++i) {
+        const void* infinity = is_float ? static_cast<const void*>(&kFloats[i]) : &kDoubles[i];
+        if (is_wanted[i]) equal(from + at * kernels::SizeOf(type), infinity, found[i], n);
+      }
+      either(found[0], found[1], y + at, n);
+    }
   });
+  return OkStatus();
 }
 
 // Not-1.
@@ -199,7 +175,8 @@ constexpr OpRow Function(std::string_view domain, std::string_view name) {
 
 template <UnaryOp op>
 constexpr OpRow OnIntegers(std::string_view name, int32_t since) {
-  return Op<InferSame, RunInteger<op>>(name, {.since = since, .types = kInts, .traits = kInPlace});
+  constexpr KernelTraits kTraits = op == UnaryOp::kAbs ? KernelTraits() : kInPlace;
+  return Op<InferSame, RunInteger<op>>(name, {.since = since, .types = kInts, .traits = kTraits});
 }
 
 constexpr OpRow kRows[] = {
@@ -209,8 +186,8 @@ constexpr OpRow kRows[] = {
     OnIntegers<UnaryOp::kAbs>("Abs", 1),
     OnIntegers<UnaryOp::kNeg>("Neg", 1),
     OnIntegers<UnaryOp::kSign>("Sign", 1),
-    Op<InferSame, RunIntegerRelu>("Relu", {.types = kSignedInts, .traits = kInPlace}),
-    Op<InferSame, RunIntegerErf>("Erf", {.types = kInts, .traits = kInPlace}),
+    Op<InferSame, RunInteger<UnaryOp::kRelu>>("Relu", {.types = kSignedInts, .traits = kInPlace}),
+    OnIntegers<UnaryOp::kErf>("Erf", 1),
     Op<InferTest<NoAttrs>, RunIsNan>("IsNaN", {.since = 9, .types = kFloatAndDouble}),
     Op<InferTest<IsInfAttrs>, RunIsInf>("IsInf", {.since = 10, .types = kFloatAndDouble}),
     Op<InferSame, RunNot>("Not", {.since = 1, .types = {DataType::kBool}, .traits = kInPlace}),

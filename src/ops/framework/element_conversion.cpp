@@ -23,12 +23,12 @@ constexpr size_t kBlock = 256;
 // to fewer bits rounds the double itself.
 float NarrowToOdd(double value) {
   const auto nearest = static_cast<float>(value);
-  if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
-  float towards_zero = nearest;
-  if (std::abs(static_cast<double>(nearest)) > std::abs(value)) {
-    towards_zero = std::nextafter(nearest, 0.0f);
-  }
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(towards_zero) | 1);
+  const auto back = static_cast<double>(nearest);
+  const auto bits = std::bit_cast<uint32_t>(nearest);
+  // One less is the next float towards zero. Without branches, so that loops are vectorised.
+  const uint32_t towards_zero = bits - (std::abs(back) > std::abs(value) ? 1 : 0);
+  const bool is_exact = (back == value) | (value != value);
+  return std::bit_cast<float>(is_exact ? bits : towards_zero | 1);
 }
 
 template <class T>
@@ -50,8 +50,6 @@ template <class T, class Wide>
 T ConvertTo(Wide value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value != 0;
-  } else if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>) {
-    return T(NarrowToOdd(static_cast<double>(value)));
   } else if constexpr (std::is_integral_v<T> && std::is_same_v<Wide, double>) {
     return TruncateTo<T>(value);
   } else {
@@ -93,6 +91,40 @@ void Load(const Tensor& source, size_t first, size_t n, Wide* block) {
   }
 }
 
+// The kernels' name of a type; nothing if they have none.
+std::optional<kernels::CastType> CastTypeOf(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return kernels::CastType::kFloat;
+    case DataType::kDouble:
+      return kernels::CastType::kDouble;
+    case DataType::kInt8:
+      return kernels::CastType::kInt8;
+    case DataType::kInt16:
+      return kernels::CastType::kInt16;
+    case DataType::kInt32:
+      return kernels::CastType::kInt32;
+    case DataType::kInt64:
+      return kernels::CastType::kInt64;
+    case DataType::kUint8:
+      return kernels::CastType::kUint8;
+    case DataType::kUint16:
+      return kernels::CastType::kUint16;
+    case DataType::kUint32:
+      return kernels::CastType::kUint32;
+    case DataType::kUint64:
+      return kernels::CastType::kUint64;
+    case DataType::kBool:
+      return kernels::CastType::kBool;
+    case DataType::kFloat16:
+      return kernels::CastType::kFloat16;
+    case DataType::kBfloat16:
+      return kernels::CastType::kBfloat16;
+    default:
+      return std::nullopt;
+  }
+}
+
 template <class Wide>
 void Store(const Wide* block, size_t first, size_t n, const ConversionOptions& options,
            Tensor& target) {
@@ -109,11 +141,17 @@ void Store(const Wide* block, size_t first, size_t n, const ConversionOptions& o
     for (size_t i = 0; i < n; ++i) {
       PackBits(bytes, first + i, bits, static_cast<uint8_t>(ConvertTo<int8_t>(block[i])));
     }
+  } else if (bits == 16 && kFloats.Contains(type)) {
+    float floats[kBlock];
+    for (size_t i = 0; i < n; ++i) floats[i] = NarrowToOdd(static_cast<double>(block[i]));
+    kernels::FindCast(kernels::CastType::kFloat, *CastTypeOf(type))(floats, bytes + 2 * first, n);
   } else {
     VisitNumber(type, [&](auto number) {
       using T = decltype(number);
-      T* to = target.data<T>() + first;
-      for (size_t i = 0; i < n; ++i) to[i] = ConvertTo<T>(block[i]);
+      if constexpr (!std::is_same_v<T, Float16> && !std::is_same_v<T, Bfloat16>) {
+        T* to = target.data<T>() + first;
+        for (size_t i = 0; i < n; ++i) to[i] = ConvertTo<T>(block[i]);
+      }
     });
   }
 }
@@ -162,40 +200,6 @@ std::string ToText(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "INF" : "-INF";
   return Format("{:.8g}", value);
-}
-
-// The kernels' name of a type; nothing if they have none.
-std::optional<kernels::CastType> CastTypeOf(DataType type) {
-  switch (type) {
-    case DataType::kFloat:
-      return kernels::CastType::kFloat;
-    case DataType::kDouble:
-      return kernels::CastType::kDouble;
-    case DataType::kInt8:
-      return kernels::CastType::kInt8;
-    case DataType::kInt16:
-      return kernels::CastType::kInt16;
-    case DataType::kInt32:
-      return kernels::CastType::kInt32;
-    case DataType::kInt64:
-      return kernels::CastType::kInt64;
-    case DataType::kUint8:
-      return kernels::CastType::kUint8;
-    case DataType::kUint16:
-      return kernels::CastType::kUint16;
-    case DataType::kUint32:
-      return kernels::CastType::kUint32;
-    case DataType::kUint64:
-      return kernels::CastType::kUint64;
-    case DataType::kBool:
-      return kernels::CastType::kBool;
-    case DataType::kFloat16:
-      return kernels::CastType::kFloat16;
-    case DataType::kBfloat16:
-      return kernels::CastType::kBfloat16;
-    default:
-      return std::nullopt;
-  }
 }
 
 // The vector code for the pair of types, unless double rounding could be visible.

@@ -1,5 +1,8 @@
 #include "ops/framework/run_broadcast.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "kernels/elementwise/broadcast.h"
 
 namespace tenon {
@@ -17,6 +20,27 @@ Status RunBroadcast(KernelContext& context, const kernels::BinaryFunctions& func
     }
   });
   return OkStatus();
+}
+
+void RunScalarSteps(KernelContext& context, std::span<const ScalarStep> steps, const Tensor& x,
+                    Tensor& y) {
+  constexpr size_t kTileBytes = 8192;  // which the L1 cache has from one step to the next
+  const size_t size = DataTypeBits(x.type()) / 8;
+  const auto* from = static_cast<const std::byte*>(x.raw());
+  auto* to = static_cast<std::byte*>(y.raw());
+  context.threads().ParallelFor(x.bytes(), kTileBytes * 8, [=](size_t begin, size_t end) {
+    for (size_t at = begin; at < end; at += kTileBytes) {
+      const size_t bytes = std::min(kTileBytes, end - at);
+      const std::byte* operand = from + at;
+      if (steps.empty() && from != to) std::memcpy(to + at, operand, bytes);
+      for (const ScalarStep& step : steps) {
+        const void* other = step.scalar ? step.scalar : from + at;
+        step.function(step.scalar_is_first ? other : operand,
+                      step.scalar_is_first ? operand : other, to + at, bytes / size);
+        operand = to + at;
+      }
+    }
+  });
 }
 
 }  // namespace tenon

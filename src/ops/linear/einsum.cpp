@@ -81,7 +81,17 @@ struct Roles {
   Labels batch, rows, columns, depth;
 };
 
-// T is one of the types of kScalarProductTypes, or float.
+// The elements, also those of a signed type as unsigned ones.
+template <class T>
+const T* ElementsOf(const Tensor& x) {
+  return static_cast<const T*>(x.raw());
+}
+template <class T>
+T* ElementsOf(Tensor& x) {
+  return static_cast<T*>(x.raw());
+}
+
+// T is float, double, or an unsigned type for integers of its size.
 template <class T>
 class Einsum {
  public:
@@ -167,8 +177,8 @@ class Einsum {
       if (term.Has(label)) (keep >> label & 1 ? kept : summed).push_back(label);
     }
     TENON_ASSIGN_OR_RETURN(Term result, Allocate(kept));
-    const T* from = term.memory.data<T>();
-    T* into = result.memory.data<T>();
+    const T* from = ElementsOf<T>(term.memory);
+    T* into = ElementsOf<T>(result.memory);
     const size_t terms = Product(summed, sizes_);
     constexpr size_t kTaskSums = 16384;
     context_.threads().ParallelFor(static_cast<size_t>(result.memory.size()),
@@ -216,11 +226,11 @@ class Einsum {
     TENON_RETURN_IF_ERROR(MakeMatrices(&right, roles.batch, roles.depth, roles.columns));
     if (is_last && order == output_) {
       written_ = true;
-      TENON_RETURN_IF_ERROR(Multiply(left, right, roles, context_.Output(0).data<T>()));
+      TENON_RETURN_IF_ERROR(Multiply(left, right, roles, ElementsOf<T>(context_.Output(0))));
       return Term();
     }
     TENON_ASSIGN_OR_RETURN(Term result, Allocate(order));
-    TENON_RETURN_IF_ERROR(Multiply(left, right, roles, result.memory.data<T>()));
+    TENON_RETURN_IF_ERROR(Multiply(left, right, roles, ElementsOf<T>(result.memory)));
     return result;
   }
 
@@ -264,9 +274,10 @@ class Einsum {
     const size_t m = Product(roles.rows, sizes_), n = Product(roles.columns, sizes_);
     const size_t k = Product(roles.depth, sizes_), count = Product(roles.batch, sizes_);
     if (m * n * count == 0) return OkStatus();
-    const ScalarMatrix<T> a = {left.memory.data<T>(), *MergedStride(left, roles.rows, sizes_),
+    const ScalarMatrix<T> a = {ElementsOf<T>(left.memory), *MergedStride(left, roles.rows, sizes_),
                                *MergedStride(left, roles.depth, sizes_)};
-    const ScalarMatrix<T> b = {right.memory.data<T>(), *MergedStride(right, roles.depth, sizes_),
+    const ScalarMatrix<T> b = {ElementsOf<T>(right.memory),
+                               *MergedStride(right, roles.depth, sizes_),
                                *MergedStride(right, roles.columns, sizes_)};
     const auto operands = [&](size_t index) {
       ScalarMatrix<T> own_a = a, own_b = b;
@@ -314,27 +325,17 @@ Status RunEinsum(const EinsumEquation& equation, KernelContext& context) {
   const DataType type = context.Output(0).type();
   if (context.Output(0).size() == 0) return OkStatus();
   if (type == DataType::kFloat) return Einsum<float>(equation, context).Run();
-  switch (type) {
-    case DataType::kDouble:
-      return Einsum<double>(equation, context).Run();
-    case DataType::kInt8:
-      return Einsum<int8_t>(equation, context).Run();
-    case DataType::kUint8:
+  if (type == DataType::kDouble) return Einsum<double>(equation, context).Run();
+  // Sums and products wrap around, so that the sign does not matter.
+  switch (DataTypeBits(type)) {
+    case 8:
       return Einsum<uint8_t>(equation, context).Run();
-    case DataType::kInt16:
-      return Einsum<int16_t>(equation, context).Run();
-    case DataType::kUint16:
+    case 16:
       return Einsum<uint16_t>(equation, context).Run();
-    case DataType::kInt32:
-      return Einsum<int32_t>(equation, context).Run();
-    case DataType::kUint32:
+    case 32:
       return Einsum<uint32_t>(equation, context).Run();
-    case DataType::kInt64:
-      return Einsum<int64_t>(equation, context).Run();
-    case DataType::kUint64:
-      return Einsum<uint64_t>(equation, context).Run();
     default:
-      return NotImplemented("element type {}", DataTypeName(type));
+      return Einsum<uint64_t>(equation, context).Run();
   }
 }
 

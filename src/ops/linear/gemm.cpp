@@ -99,8 +99,8 @@ Status RunScalarGemm(const GemmAttrs& attrs, KernelContext& context) {
   Tensor& y = context.Output(0);
   if (y.size() == 0) return OkStatus();
   const Tensor* c = context.HasInput(2) && attrs.beta != 0 ? &context.Input(2) : nullptr;
+  TENON_RETURN_IF_ERROR(RunScalarProduct(context, {attrs.transpose_a}, {attrs.transpose_b}));
   return VisitScalarProductType(y.type(), [&]<class T>(T) -> Status {
-    TENON_RETURN_IF_ERROR(RunScalarProduct<T>(context, {attrs.transpose_a}, {attrs.transpose_b}));
     ScaleAndAdd<T>(attrs, c, y);
     return OkStatus();
   });

@@ -27,8 +27,7 @@ class MatMul final : public StatefulKernel<InferMatMul> {
 };
 
 Status RunScalarMatMul(const NoAttrs&, KernelContext& context) {
-  return VisitScalarProductType(context.Output(0).type(),
-                                [&]<class T>(T) { return RunScalarProduct<T>(context, {}, {}); });
+  return RunScalarProduct(context, {}, {});
 }
 
 // com.tenon FusedMatMul-1: Y = activation(alpha * A' x B' + bias + residual).
@@ -173,7 +172,7 @@ class MatMulActivation final : public StatefulKernel<InferMatMulActivation> {
 template <class Attrs>
 Status RunDoubleMatMul(const Attrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(const kernels::ActivationSpec activation, attrs.Activation());
-  TENON_RETURN_IF_ERROR(RunScalarProduct<double>(context, attrs.a(), attrs.b()));
+  TENON_RETURN_IF_ERROR(RunScalarProduct(context, attrs.a(), attrs.b()));
   Tensor& y = context.Output(0);
   for (int64_t i = 0; i < y.size(); ++i) y.data<double>()[i] *= attrs.alpha;
   Activate(activation, y.data<double>(), static_cast<size_t>(y.size()));

@@ -1,11 +1,10 @@
-// Products of matrices of doubles and integers, which are rare in models: scalar loops over blocks
-// that stay in the L1 cache.
+// Products of matrices of doubles and integers.
 #pragma once
 
 #include <algorithm>
 #include <type_traits>
 
-#include "base/arithmetic.h"
+#include "kernels/gemm/gemm_any.h"
 #include "ops/linear/matrix_stack.h"
 #include "runtime/kernel_context.h"
 
@@ -34,10 +33,7 @@ Status VisitScalarProductType(DataType type, Visit&& visit) {
 }
 
 template <class T>
-struct ScalarMatrix {
-  const T* data;
-  size_t row_stride, column_stride;  // in elements
-};
+using ScalarMatrix = kernels::StridedMatrix<T>;
 
 // The type for sums of T: for integers an unsigned type, which wraps around, and at least as wide
 // as int, so that products do not overflow.
@@ -56,60 +52,27 @@ template <class T>
 void ScalarProductRows(const ScalarMatrix<T>& a, const ScalarMatrix<T>& b, size_t rows, size_t n,
                        size_t k, T* y) {
   using Sum = typename ScalarSum<T>::Type;
-  constexpr size_t kColumns = 64;
-  constexpr size_t kRows = 4;
-  Sum sums[kRows][kColumns];
-  const auto add = [](Sum factor, const T* row, size_t stride, size_t columns, Sum* into) {
-    for (size_t j = 0; j < columns; ++j) into[j] += factor * static_cast<Sum>(row[j * stride]);
-  };
-  for (size_t j = 0; j < n; j += kColumns) {
-    const size_t columns = std::min(kColumns, n - j);
-    for (size_t i = 0; i < rows; i += kRows) {
-      const size_t block = std::min(kRows, rows - i);
-      for (size_t r = 0; r < block; ++r) std::fill_n(sums[r], columns, Sum{0});
+  if constexpr (sizeof(T) == sizeof(Sum)) {
+    const auto operand = [](const ScalarMatrix<T>& x) -> ScalarMatrix<Sum> {
+      return {reinterpret_cast<const Sum*>(x.data), x.row_stride, x.column_stride};
+    };
+    kernels::MultiplyRows(operand(a), operand(b), rows, n, k, reinterpret_cast<Sum*>(y));
+    return;
+  }
+  // Integers that are narrower than their sums, which only Einsum multiplies.
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      Sum sum = 0;
       for (size_t p = 0; p < k; ++p) {
-        const T* row = b.data + p * b.row_stride + j * b.column_stride;
-        for (size_t r = 0; r < block; ++r) {
-          const auto factor =
-              static_cast<Sum>(a.data[(i + r) * a.row_stride + p * a.column_stride]);
-          // The case of contiguous rows separately, so that its loop is vectorized.
-          if (b.column_stride == 1) {
-            add(factor, row, 1, columns, sums[r]);
-          } else {
-            add(factor, row, b.column_stride, columns, sums[r]);
-          }
-        }
+        sum += static_cast<Sum>(a.data[i * a.row_stride + p * a.column_stride]) *
+               static_cast<Sum>(b.data[p * b.row_stride + j * b.column_stride]);
       }
-      for (size_t r = 0; r < block; ++r) {
-        std::transform(sums[r], sums[r] + columns, y + (i + r) * n + j,
-                       [](Sum sum) { return static_cast<T>(sum); });
-      }
+      *y++ = static_cast<T>(sum);
     }
   }
 }
 
-// Output 0 = input 0 x input 1, tensors of T.
-template <class T>
-Status RunScalarProduct(KernelContext& context, OperandForm a_form, OperandForm b_form) {
-  Tensor& y = context.Output(0);
-  if (y.size() == 0) return OkStatus();
-  const MatrixStack a = StackOf(context.Input(0).shape(), a_form, Side::kLeft);
-  const MatrixStack b = StackOf(context.Input(1).shape(), b_form, Side::kRight);
-  const BatchPairs pairs(a.batch, b.batch);
-  constexpr size_t kRowsPerTask = 16;
-  const size_t row_tasks = CeilDiv(a.rows, kRowsPerTask);
-  return context.ForEachTask(pairs.count() * row_tasks, 0, [&](size_t task, std::byte*) {
-    const size_t matrix = task / row_tasks;
-    const size_t row = task % row_tasks * kRowsPerTask;
-    const BatchPairs::Pair pair = pairs.At(matrix);
-    const ScalarMatrix<T> rows_of_a = {
-        context.Input(0).data<T>() + pair.a * a.matrix_stride + row * a.row_stride, a.row_stride,
-        a.column_stride};
-    const ScalarMatrix<T> whole_b = {context.Input(1).data<T>() + pair.b * b.matrix_stride,
-                                     b.row_stride, b.column_stride};
-    ScalarProductRows(rows_of_a, whole_b, std::min(kRowsPerTask, a.rows - row), b.columns,
-                      a.columns, y.data<T>() + (matrix * a.rows + row) * b.columns);
-  });
-}
+// Output 0 = input 0 x input 1, tensors of one of kScalarProductTypes.
+Status RunScalarProduct(KernelContext& context, OperandForm a_form, OperandForm b_form);
 
 }  // namespace tenon

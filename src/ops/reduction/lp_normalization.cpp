@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "ops/framework/element.h"
 #include "ops/framework/op_row.h"
@@ -31,26 +32,54 @@ Status InferLpNormalization(const LpNormalizationAttrs& attrs, ShapeContext& con
 // Neighbouring columns that are handled together, so that memory is read along its rows.
 constexpr size_t kColumns = 64;
 
-// Column j of [n, inner] for j in [0, count), count <= kColumns. Sums are in double: their cost is
-// small compared to that of memory, and they do not overflow for floats.
+// Adds column j of [n, inner] to norms[j] for j in [0, count), count <= kColumns. Sums are in
+// double: their cost is small compared to that of memory, and they do not overflow for floats.
+template <class T>
+void AddColumns(const T* x, size_t n, size_t inner, size_t count, int64_t p, double* norms) {
+  for (size_t i = 0; i < n; ++i) {
+    const T* row = x + i * inner;
+    if (p == 1) {
+      for (size_t j = 0; j < count; ++j) norms[j] += std::abs(static_cast<double>(row[j]));
+    } else {
+      for (size_t j = 0; j < count; ++j) {
+        norms[j] += static_cast<double>(row[j]) * static_cast<double>(row[j]);
+      }
+    }
+  }
+}
+
+// The factor by which elements of a sum are multiplied; 1 for 0.
+double FactorOf(double sum, int64_t p) {
+  const double norm = p == 1 ? sum : std::sqrt(sum);
+  return norm == 0 ? 1 : 1 / norm;
+}
+
+template <class T>
+void MultiplyColumns(const T* x, T* y, size_t n, size_t inner, size_t count,
+                     const double* factors) {
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < count; ++j) {
+      y[i * inner + j] = static_cast<T>(static_cast<double>(x[i * inner + j]) * factors[j]);
+    }
+  }
+}
+
 template <class T>
 void NormalizeColumns(const T* x, T* y, size_t n, size_t inner, size_t count, int64_t p) {
   std::array<double, kColumns> norms{};
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < count; ++j) {
-      const auto v = static_cast<double>(x[i * inner + j]);
-      norms[j] += p == 1 ? std::abs(v) : v * v;
-    }
+  if (inner == 1) {
+    // A row is columns of one norm.
+    const size_t rest = n % kColumns;
+    AddColumns(x, n / kColumns, kColumns, kColumns, p, norms.data());
+    AddColumns(x + n - rest, 1, kColumns, rest, p, norms.data());
+    norms.fill(FactorOf(std::accumulate(norms.begin(), norms.end(), 0.0), p));
+    MultiplyColumns(x, y, n / kColumns, kColumns, kColumns, norms.data());
+    MultiplyColumns(x + n - rest, y + n - rest, 1, kColumns, rest, norms.data());
+    return;
   }
-  for (size_t j = 0; j < count; ++j) {
-    const double norm = p == 1 ? norms[j] : std::sqrt(norms[j]);
-    norms[j] = norm == 0 ? 1 : norm;
-  }
-  for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < count; ++j) {
-      y[i * inner + j] = static_cast<T>(static_cast<double>(x[i * inner + j]) / norms[j]);
-    }
-  }
+  AddColumns(x, n, inner, count, p, norms.data());
+  for (double& norm : norms) norm = FactorOf(norm, p);
+  MultiplyColumns(x, y, n, inner, count, norms.data());
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 // Compress: the elements, or slices along an axis, that a condition selects.
 #include <algorithm>
 
+#include "base/block_pool.h"
 #include "ops/framework/element.h"
 #include "ops/framework/op_row.h"
 
@@ -45,6 +46,11 @@ Status RunCompress(const CompressAttrs& attrs, KernelContext& context) {
   TENON_ASSIGN_OR_RETURN(Tensor * output, context.AllocateOutput(0, input.type(), result));
   if (output->size() == 0) return OkStatus();
   const auto outer = static_cast<size_t>(output->size() / (selected * inner));
+  // Where the selected elements of a slice begin, if there are several slices.
+  PooledVector<int64_t> starts;
+  for (size_t i = 0; i < used && outer > 1; ++i) {
+    if (condition[i]) starts.push_back(static_cast<int64_t>(i) * inner);
+  }
   VisitElement(input.type(), [&](auto element) {
     using T = decltype(element);
     const size_t grain = CopyGrain(static_cast<size_t>(selected * inner) * sizeof(T));
@@ -52,7 +58,14 @@ Status RunCompress(const CompressAttrs& attrs, KernelContext& context) {
       T* to = output->data<T>() + static_cast<int64_t>(begin) * selected * inner;
       for (size_t o = begin; o < end; ++o) {
         const T* from = input.data<T>() + static_cast<int64_t>(o) * length * inner;
-        for (size_t i = 0; i < used; ++i) {
+        for (const int64_t start : starts) {
+          if (inner == 1) {
+            *to++ = from[start];
+          } else {
+            to = std::copy_n(from + start, inner, to);
+          }
+        }
+        for (size_t i = 0; i < used && outer == 1; ++i) {
           if (condition[i]) to = std::copy_n(from + static_cast<int64_t>(i) * inner, inner, to);
         }
       }

@@ -46,9 +46,11 @@ Status RunTrilu(const TriluAttrs& attrs, KernelContext& context) {
                 std::clamp<int64_t>(row + diagonal + (attrs.upper ? 0 : 1), 0, columns);
             const T* from = x + line * columns;
             T* to = y + line * columns;
-            for (int64_t j = 0; j < columns; ++j) {
-              to[j] = (j >= middle) == attrs.upper ? from[j] : T();
-            }
+            const int64_t kept = attrs.upper ? middle : 0;
+            const int64_t cleared = attrs.upper ? 0 : middle;
+            const int64_t kept_count = attrs.upper ? columns - middle : middle;
+            if (from != to) std::copy_n(from + kept, kept_count, to + kept);
+            std::fill_n(to + cleared, columns - kept_count, T());
           }
         });
   });
