@@ -241,6 +241,18 @@ CONVOLUTIONS = {
     "avg_pool2d_pads": (lambda x: F.avg_pool2d(x, 3, 2, 1), [IMAGE]),
     "avg_pool2d_inside": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [IMAGE]),
     "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), [IMAGE, floats(4, 9, 10)]),
+    "avg_pool2d_ceil": (
+        lambda x: (F.avg_pool2d(x, 2, None, 0, True), F.avg_pool2d(x, 3, 2, 1, True, False)),
+        [floats(2, 3, 9, 9), floats(2, 3, 10, 8)],
+    ),
+    "avg_pool2d_ceil_even": (
+        lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+        [floats(2, 3, 9, 11)],
+    ),
+    "adaptive_avg_pool2d_uneven": (
+        lambda x: F.adaptive_avg_pool2d(x, (4, 7)),
+        [IMAGE, floats(4, 9, 10), floats(2, 3, 2, 5)],
+    ),
     "adaptive_avg_pool2d_1": (lambda x: F.adaptive_avg_pool2d(x, 1), [IMAGE]),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), [IMAGE]),
     "reflected": (lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"), [IMAGE]),
@@ -283,11 +295,16 @@ REDUCTIONS = {
     "mean": (torch.mean, [X, floats()]),
     "mean_axes": (lambda x: x.mean((0, 2)), [X]),
     "amax": (lambda x: x.amax(1), [X]),
+    "max_all": (lambda x: x.max() - x.min(), [X, integers(4, 5)]),
     "of_a_number": (lambda x: x.sum(0) + x.mean(0) * x.amax(-1), [floats()]),
     "any_of_a_number": (lambda x: x.any(0), [torch.tensor(True)]),
     "amin": (lambda x: x.amin((0, 1), keepdim=True), [X]),
     "prod": (torch.prod, [integers(6, low=1, high=5)]),
     "prod_axis": (lambda x: x.prod(1), [integers(3, 4, low=1, high=4)]),
+    "to_bool": (
+        lambda x: (x * 1).bool(),
+        [torch.tensor([0.0, -0.0, 0.3, -2, float("nan"), float("inf"), 1e-40]), integers(5)],
+    ),
     "any": (lambda x: (x.any(), x.any(1), x.any(1, keepdim=True)), [truths(3, 1), integers(3, 2)]),
     "any_axes": (lambda x: x.any((0, 1)), [truths(2, 3, 4)]),
     "all": (lambda x: (x.all(), x.all(0), x.all(0, keepdim=True)), [truths(3, 1), integers(3, 2)]),
@@ -399,6 +416,14 @@ INDEXING = {
     "index_put_integers": (
         lambda x, i, s: torch.index_put(x, (i,), s, accumulate=True),
         [(integers(4, 3), torch.tensor([2, 0, 2]), integers(3, 3))],
+    ),
+    "index_put_mask": (
+        lambda x, s: (
+            torch.index_put(x, (s > 0,), x.new_full((), 3)),
+            torch.index_put(x, (s[:, 0] > 0,), x.new_zeros(1)),
+            torch.index_put(s > 1, (s > 0,), torch.tensor(True)),
+        ),
+        [(floats(4, 5), floats(4, 5))],
     ),
     "index_put_apart": (
         lambda x, i, j, s: torch.ops.aten.index_put(x, [i, None, j], s),

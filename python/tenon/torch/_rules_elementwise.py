@@ -302,18 +302,11 @@ def _logical_not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Equal", graph.value(arguments(node)[0]), graph.constant(0, dtype))
 
 
-def _unless_finite_cast(node: torch.fx.Node) -> str:
-    source = type_of(arguments(node)[0])
-    is_cut = source.is_floating_point and not type_of(node).is_floating_point
-    return "it casts to bool" if is_cut and type_of(node) == torch.bool else ""
-
-
 @rule(
     aten._to_copy.default,
     aten.clone.default,
     aten.alias.default,
     aten.lift_fresh_copy.default,
-    unless=_unless_finite_cast,
 )
 def _copy(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.value(arguments(node)[0], type_of(node))

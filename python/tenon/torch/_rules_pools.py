@@ -74,37 +74,51 @@ def _max_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.reshape(result, shape_of(node))
 
 
+class _Averages:
+    """The arguments of avg_pool2d and its gradient."""
+
+    def __init__(self, node: torch.fx.Node) -> None:
+        first = 0 if node.target is aten.avg_pool2d.default else 1
+        given = [*arguments(node)[first:], *[None] * 5]
+        self.source, kernel, strides, padding, rounds_up, counts, self.divisor = given[:7]
+        self.window = _window(kernel, strides, padding)
+        pads: list[int] = self.window["pads"]
+        steps = zip(
+            shape_of(self.source)[-2:],
+            shape_of(node if first == 0 else arguments(node)[0])[-2:],
+            self.window["kernel_shape"],
+            self.window["strides"],
+            pads[:2],
+            strict=True,
+        )
+        # How far the last windows reach beyond the pads, where sizes are rounded up.
+        beyond = [max(0, (m - 1) * step + size - n - 2 * pad) for n, m, size, step, pad in steps]
+        self.window["pads"] = [*pads[:2], pads[0] + beyond[0], pads[1] + beyond[1]]
+        counts = counts is not False and any(pads)
+        varies = any(isinstance(n, torch.SymInt) for n in self.source.meta["val"].shape[-2:])
+        self.counts_some_pads = counts and rounds_up and (varies or any(beyond))
+        self.window["count_include_pad"] = int(counts)
+
+
 def _unless_plain(node: torch.fx.Node) -> str:
-    first = 1 if node.target is aten.avg_pool2d.default else 2
-    rounds_up, _, divisor = [*arguments(node)[first + 3 :], *[None] * 3][:3]
-    if divisor is not None:
+    averages = _Averages(node)
+    if averages.divisor is not None:
         return "it has a divisor of its own"
-    condition = unless_float if first == 1 else unless_single
-    return "it rounds sizes up" if rounds_up else condition(node)
+    condition = unless_float if node.target is aten.avg_pool2d.default else unless_single
+    return "it rounds sizes up" if averages.counts_some_pads else condition(node)
 
 
 @rule(aten.avg_pool2d.default, unless=_unless_plain)
 def _average_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, kernel, strides, padding, _, counts_pads = [*arguments(node), *[None] * 5][:6]
-    result = graph.op(
-        "AveragePool",
-        graph.reshape(graph.value(source), _images(source)),
-        count_include_pad=int(counts_pads is not False),
-        **_window(kernel, strides, padding),
-    )
-    return graph.reshape(result, shape_of(node))
+    averages = _Averages(node)
+    images = graph.reshape(graph.value(averages.source), _images(averages.source))
+    return graph.reshape(graph.op("AveragePool", images, **averages.window), shape_of(node))
 
 
 @rule(aten.avg_pool2d_backward.default, unless=_unless_plain)
 def _average_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, kernel, strides, padding, _, counts_pads = [*arguments(node), *[None] * 5][:7]
-    return _spread(
-        graph,
-        node,
-        (upper, source),
-        count_include_pad=int(counts_pads is not False),
-        **_window(kernel, strides, padding),
-    )
+    averages = _Averages(node)
+    return _spread(graph, node, (arguments(node)[0], averages.source), **averages.window)
 
 
 def _spread(graph: GraphBuilder, node: torch.fx.Node, inputs: Any, **attributes: Any) -> Any:
@@ -115,13 +129,22 @@ def _spread(graph: GraphBuilder, node: torch.fx.Node, inputs: Any, **attributes:
     return graph.reshape(result, shape_of(node))
 
 
-def _unless_divisible(node: torch.fx.Node) -> str:
-    is_forward = node.target is aten._adaptive_avg_pool2d.default
-    small = shape_of(node if is_forward else arguments(node)[0])[-2:]
-    large = shape_of(arguments(node)[0] if is_forward else arguments(node)[1])[-2:]
-    is_even = all(n % m == 0 for n, m in zip(large, small, strict=True))
-    condition = unless_float if is_forward else unless_single
-    return condition(node) if is_even else "its windows have several sizes"
+def _is_even(small: Any, large: Any) -> bool:
+    """Whether all windows have one size."""
+    sizes = zip(shape_of(large)[-2:], shape_of(small)[-2:], strict=True)
+    return all(n % m == 0 for n, m in sizes)
+
+
+def _shares(small: Any, large: Any) -> list[np.ndarray[Any, Any]]:
+    """The share of each row in each row of means, and that of columns: [large, small]."""
+    both = []
+    for n, m in zip(shape_of(large)[-2:], shape_of(small)[-2:], strict=True):
+        shares = np.zeros((n, m))
+        for i in range(m):
+            window = slice(i * n // m, -(-(i + 1) * n // m))
+            shares[window, i] = 1 / (window.stop - window.start)
+        both.append(shares)
+    return both
 
 
 def _even_windows(small: Any, large: Any) -> dict[str, Any]:
@@ -130,16 +153,27 @@ def _even_windows(small: Any, large: Any) -> dict[str, Any]:
     return _window(kernel, kernel, 0)
 
 
-@rule(aten._adaptive_avg_pool2d.default, unless=_unless_divisible)
+@rule(aten._adaptive_avg_pool2d.default, unless=unless_float)
 def _adaptive_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     source = arguments(node)[0]
     name = graph.reshape(graph.value(source), _images(source))
+    if not _is_even(node, source):
+        rows, columns = _shares(node, source)
+        name = graph.op("MatMul", name, graph.constant(columns, type_of(node)))
+        name = graph.op("MatMul", graph.constant(rows.T, type_of(node)), name)
+        return graph.reshape(name, shape_of(node))
     return graph.reshape(
         graph.op("AveragePool", name, **_even_windows(node, source)), shape_of(node)
     )
 
 
-@rule(aten._adaptive_avg_pool2d_backward.default, unless=_unless_divisible)
+@rule(aten._adaptive_avg_pool2d_backward.default, unless=unless_single)
 def _adaptive_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     upper, source = arguments(node)[:2]
+    if not _is_even(upper, source):
+        rows, columns = _shares(upper, source)
+        name = graph.reshape(graph.value(upper), _images(upper))
+        name = graph.op("MatMul", name, graph.constant(columns.T, type_of(node)))
+        name = graph.op("MatMul", graph.constant(rows, type_of(node)), name)
+        return graph.reshape(name, shape_of(node))
     return _spread(graph, node, (upper, source), **_even_windows(upper, source))
