@@ -253,6 +253,19 @@ CONVOLUTIONS = {
         lambda x: F.adaptive_avg_pool2d(x, (4, 7)),
         [IMAGE, floats(4, 9, 10), floats(2, 3, 2, 5)],
     ),
+    "avg_pool3d": (
+        lambda x: (F.avg_pool3d(x, 2, ceil_mode=True), F.avg_pool3d(x, (1, 3, 2), 2, (0, 1, 1))),
+        [floats(2, 3, 4, 5, 7), floats(3, 5, 4, 6)],
+    ),
+    "max_pool3d": (
+        lambda x: F.max_pool3d(x, (2, 3, 2), 2, (1, 1, 0), return_indices=True),
+        [floats(2, 3, 4, 5, 7), floats(3, 5, 4, 6)],
+    ),
+    "adaptive_avg_pool3d": (
+        lambda x: F.adaptive_avg_pool3d(x, (2, 5, 3)),
+        [floats(2, 3, 4, 5, 6), floats(3, 5, 4, 7)],
+    ),
+    "adaptive_avg_pool3d_1": (lambda x: F.adaptive_avg_pool3d(x, 1), [floats(2, 3, 4, 5, 6)]),
     "adaptive_avg_pool2d_1": (lambda x: F.adaptive_avg_pool2d(x, 1), [IMAGE]),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), [IMAGE]),
     "reflected": (lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"), [IMAGE]),
