@@ -64,8 +64,8 @@ Result<Gradients> LayerNormalization(Builder& b, const Inputs& in) {
   if (!b.MayUseKernels(in.x(0)) || !HasWholeScale(b, in)) return OverLastAxes(b, in, true);
   return b.Ops(
       "LayerNormalizationGrad",
-      std::array{in.dy(), in.x(0), in.x(1), b.OutputOf(in.node, 1), b.OutputOf(in.node, 2)},
-      in.node.inputs.size(), Attributes(Int("axis", in.node.GetInt("axis", -1))), kMicrosoft);
+      std::array{in.dy(), in.x(0), in.x(1), b.OutputOf(in.node, 1), b.OutputOf(in.node, 2)}, 3,
+      Attributes(Int("axis", in.node.GetInt("axis", -1))), kMicrosoft);
 }
 
 Result<Gradients> RmsNormalization(Builder& b, const Inputs& in) {
