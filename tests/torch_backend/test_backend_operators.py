@@ -81,6 +81,7 @@ UNARY = {
     "to_integer": (lambda x: (9 * x).to(torch.int64), ANY),
     "to_double": (lambda x: x.double() * 2, ANY),
     "clamp": (lambda x: x.clamp(-0.5, 0.7), [*ANY, torch.tensor([torch.nan, 9.0])]),
+    "exp2": (torch.exp2, [floats(4, 5)]),
     "clamp_min": (lambda x: x.clamp_min(0.1), ANY),
     "clamp_max": (lambda x: torch.ops.aten.clamp_max(x, 0.1), ANY),
     "softmax": (lambda x: x.softmax(-1), [X, floats(1), floats(6, 1)]),
@@ -111,7 +112,26 @@ BINARY = {
     "div_number": (lambda a: a / 7, [(X,), (integers(5),)]),
     "div_floor": (lambda a: torch.div(a, 0.3, rounding_mode="floor"), [(X,)]),
     "div_trunc": (lambda a: torch.div(a, 0.3, rounding_mode="trunc"), [(X,)]),
-    "remainder": (torch.remainder, [(integers(50), 1 + integers(50, low=0))]),
+    "div_integers": (
+        lambda a, b: (
+            torch.div(a, b, rounding_mode="floor"),
+            torch.div(a, b, rounding_mode="trunc"),
+            torch.div(a, -3, rounding_mode="floor"),
+        ),
+        [(integers(50), 1 + integers(50, low=0)), (integers(50), -1 - integers(50, low=0))],
+    ),
+    "remainder": (
+        torch.remainder,
+        [(integers(50), 1 + integers(50, low=0)), (X, 0.3 + ROW.abs()), (X, -0.3 - ROW.abs())],
+    ),
+    "truths": (
+        lambda a, b: (a * b, torch.maximum(a, b), torch.minimum(a, b)),
+        [(truths(4, 5), truths(5))],
+    ),
+    "clamp_by_tensors": (
+        lambda x, low: (torch.clamp(x, low, low + 1), torch.clamp(x, min=low), x.clamp(max=low)),
+        [(X, ROW), (integers(4, 5), integers(5))],
+    ),
     "fmod": (torch.fmod, [(integers(50), 1 + integers(50, low=0)), (X, 2 + ROW.abs())]),
     "fmod_number": (lambda a: torch.fmod(a, 2), [(X,), (integers(50),)]),
     "remainder_number": (lambda a: a % -4, [(integers(50),)]),
@@ -152,6 +172,10 @@ PRODUCTS = {
         [(floats(2, 3, 4, 6), floats(6, 5)), (floats(6), floats(6))],
     ),
     "addmm": (torch.addmm, [(floats(5), floats(4, 6), floats(6, 5))]),
+    "addmv": (
+        lambda c, a, b: torch.addmv(c, a, b, beta=0.5, alpha=2),
+        [(floats(4), floats(4, 6), floats(6))],
+    ),
     "addmm_scales": (
         lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2),
         [(floats(4, 5), floats(4, 6), floats(6, 5))],
@@ -371,6 +395,11 @@ SHAPES = {
     "unbind": (lambda x: [2 * part for part in x.unbind(0)], [X]),
     "pad": (lambda x: F.pad(x, (1, 2, 0, 3), value=0.5), [X]),
     "pad_negative": (lambda x: F.pad(x, (-1, 2)), [X]),
+    "diagonal": (
+        lambda x: (x.diagonal() * 2, x.diagonal(1, 2, 1) * 2, x.diagonal(-1, 0, 2) * 2),
+        [floats(4, 4, 3), floats(5, 3, 6)],
+    ),
+    "diag_embed": (lambda x: torch.diag_embed(x, 1), [floats(3, 4)]),
     "tril": (lambda x: x.tril(), [X, truths(4, 4)]),
     "triu": (lambda x: x.triu(1), [X]),
     "slice_assigned": (lambda a, b: torch.slice_scatter(a, b, 1, 1, 3), [(X, floats(3, 2, 7))]),

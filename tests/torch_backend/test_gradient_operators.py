@@ -114,7 +114,8 @@ CASES: dict[str, tuple[str, Callable, list[int], list[int]]] = {
     ),
     "SkipSimplifiedLayerNormalization": (
         "k = Sigmoid (a)\nbias = Mul (w, w)\n"
-        "d, m, v, s = com.microsoft.SkipSimplifiedLayerNormalization <epsilon=0.01> (a, k, w, bias)\n"
+        "d, m, v, s = com.microsoft.SkipSimplifiedLayerNormalization <epsilon=0.01> "
+        "(a, k, w, bias)\n"
         "c = Add (d, s)",
         lambda a, w: (
             functional.rms_norm(a + a.sigmoid() + w * w, (6,), w, 0.01) + (a + a.sigmoid() + w * w)
