@@ -195,15 +195,17 @@ def _unless_putting(node: torch.fx.Node) -> str:
     return _unless_integers(node) or (unless_number(node) if accumulates else "")
 
 
+def _put_number(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, (mask,), value = arguments(node)[:3]
+    shape = shape_of(mask) + [1] * (len(shape_of(source)) - len(shape_of(mask)))
+    number = graph.reshape(graph.value(value), [])
+    return graph.op("Where", graph.reshape(graph.value(mask), shape), number, graph.value(source))
+
+
 @rule(aten.index_put.default, unless=_unless_putting)
 def _index_put(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     if _is_masked(node):
-        source, (mask,), value = arguments(node)[:3]
-        shape = shape_of(mask) + [1] * (len(shape_of(source)) - len(shape_of(mask)))
-        number = graph.reshape(graph.value(value), [])
-        return graph.op(
-            "Where", graph.reshape(graph.value(mask), shape), number, graph.value(source)
-        )
+        return _put_number(graph, node)
     places = _Places(graph, node)
     source, values = graph.value(arguments(node)[0]), graph.value(arguments(node)[2])
     accumulates = argument(node, 3, "accumulate", False)

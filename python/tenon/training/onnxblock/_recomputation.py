@@ -72,7 +72,7 @@ class _Recomputation:
         """In the order of the forward part."""
         last = {name: i for i, node in enumerate(self._forward) for name in reads_of(node)}
         crossing: set[str] = set()
-        cuts = []
+        cuts: list[str] = []
         for i, node in enumerate(self._forward):
             crossing = {name for name in crossing if last[name] > i}
             new = {name for name in self._active.intersection(node.output) if last.get(name, 0) > i}
