@@ -263,6 +263,44 @@ def test_recomputation_saves_memory(tmp_path: pathlib.Path) -> None:
     assert found[True][0] < 0.45 * found[False][0], found
 
 
+def test_random_numbers_are_not_drawn_again(tmp_path: pathlib.Path) -> None:
+    """TR-3: the gradients are those of the elements that the loss had dropped."""
+    rng = np.random.default_rng(4)
+    constants = [numpy_helper.from_array(np.array(0.5, FLOAT), "ratio")]
+    constants.append(numpy_helper.from_array(np.array(True), "trains"))
+    nodes, x = [], "x"
+    for i in range(8):
+        weights = rng.standard_normal((6, 6)).astype(FLOAT) / 2
+        constants.append(numpy_helper.from_array(weights, f"w{i}"))
+        nodes += [
+            helper.make_node("MatMul", [x, f"w{i}"], [f"product{i}"]),
+            helper.make_node("Dropout", [f"product{i}", "ratio", "trains"], [f"drop{i}"], seed=i),
+            helper.make_node("Tanh", [f"drop{i}"], [f"tanh{i}"]),
+            helper.make_node("Add", [x, f"tanh{i}"], [f"sum{i}"]),
+        ]
+        x = f"sum{i}"
+    graph = helper.make_graph(nodes, "g", [floats("x", "n", 6)], [floats(x, "n", 6)], constants)
+    feeds = [rng.standard_normal((5, 6)).astype(FLOAT) for _ in range(2)]
+    found = []
+    for recompute in (False, True):
+        generate_artifacts(
+            model_of(graph),
+            requires_grad=[f"w{i}" for i in range(8)],
+            loss=LossType.MSELoss,
+            artifact_directory=tmp_path,
+            recompute=recompute,
+        )
+        kinds = [n.op_type for n in onnx.load(tmp_path / "training_model.onnx").graph.node]
+        assert kinds.count("Dropout") == 8
+        assert (kinds.count("Tanh") > 8) == recompute
+        state = CheckpointState.load_checkpoint(tmp_path / "checkpoint")
+        module = Module(tmp_path / "training_model.onnx", state)
+        losses = [module(*feeds) for _ in range(2)]
+        found.append([*losses, *(parameter.grad for _, parameter in state.parameters)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+
+
 # --- TR-4 ---
 
 WITHOUT_PACKAGES = """

@@ -308,6 +308,10 @@ NORMALIZATIONS = {
     ),
     "layer_norm_no_bias": (lambda x, w: F.layer_norm(x, (5, 7), w), [(X, floats(5, 7))]),
     "layer_norm_plain": (lambda x: F.layer_norm(x, (7,)), [X]),
+    "weight_norm": (
+        lambda v, g: torch._weight_norm(v, g, 1),
+        [(floats(4, 6, 3), floats(1, 6, 1)), (floats(5, 4), floats(1, 4))],
+    ),
     "rms_norm": (lambda x, w: F.rms_norm(x, (7,), w, 1e-5), [(X, floats(7))]),
     "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), [(IMAGE, floats(4), floats(4))]),
     "group_norm_plain": (lambda x: F.group_norm(x, 2), [floats(3, 16)]),

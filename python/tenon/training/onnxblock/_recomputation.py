@@ -11,6 +11,8 @@ from ._graph import nodes_above, reads_of, subgraphs_of
 
 OWN_DOMAIN = "com.tenon"
 BUFFER = "_grad.accumulation.buffer"
+# Of other domains nothing is known.
+DOMAINS = ("", "ai.onnx", "com.microsoft")
 RANDOM = ("Bernoulli", "Dropout", "Multinomial", "Random")
 
 
@@ -21,8 +23,8 @@ def recompute_activations(model: ModelProto, results: Iterable[str]) -> None:
     forward part alone, such as the sum after a layer of a transformer. About as many cuts as the
     square root of the number of activations that the backward part reads are chosen, evenly. What
     lies between two of them is computed a second time, just before the backward part reads it. What
-    follows the last one is kept, as are results of random nodes and of nodes with subgraphs. A
-    model without cuts stays as it is.
+    follows the last one is kept, as are results of random nodes, of custom operators and of nodes
+    with subgraphs. A model without cuts stays as it is.
     """
     forward = nodes_above(model.graph, results)
     made = {name for node in forward for name in node.output}
@@ -34,11 +36,13 @@ def recompute_activations(model: ModelProto, results: Iterable[str]) -> None:
     copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del model.graph.node[:]
     model.graph.node.extend(copies)
-    model.opset_import.append(helper.make_opsetid(OWN_DOMAIN, 1))
+    if all(opset.domain != OWN_DOMAIN for opset in model.opset_import):
+        model.opset_import.append(helper.make_opsetid(OWN_DOMAIN, 1))
 
 
 def _may_run_again(node: NodeProto) -> bool:
-    return not any(subgraphs_of(node)) and not any(word in node.op_type for word in RANDOM)
+    is_random = any(word in node.op_type for word in RANDOM)
+    return node.domain in DOMAINS and not is_random and not any(subgraphs_of(node))
 
 
 class _Recomputation:
