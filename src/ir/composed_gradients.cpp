@@ -1,5 +1,5 @@
 // The gradients of operators that are computed again by simpler ones, which a Gradient of their own
-// then differentiates: Attention and LRN.
+// then differentiates, or by themselves: Attention, RotaryEmbedding and LRN.
 #include "ir/gradient_rules.h"
 
 namespace tenon {
@@ -96,6 +96,17 @@ Result<Gradients> Attention(Builder& b, const Inputs& in) {
   });
 }
 
+// ---- RotaryEmbedding ----------------------------------------------------------------------------
+
+// Rotates back: the angles have the other sign.
+template <size_t sin>
+Result<Gradients> RotaryEmbedding(Builder& b, const Inputs& in) {
+  std::vector<ValueId> inputs = in.node.inputs;
+  inputs[0] = in.dy();
+  inputs[sin] = b.Op("Neg", {inputs[sin]});
+  return Gradients{b.Op("RotaryEmbedding", inputs, AttributesBut(in.node), in.node.domain)};
+}
+
 // ---- LRN ----------------------------------------------------------------------------------------
 
 // x / (bias + alpha / size * the squares of neighbouring channels)^beta
@@ -126,6 +137,8 @@ Result<Gradients> Lrn(Builder& b, const Inputs& in) {
 constexpr NamedGradientRule kRules[] = {
     {"Attention", Attention, 23},
     {"LRN", Lrn},
+    {"RotaryEmbedding", RotaryEmbedding<2>, 23},
+    {"RotaryEmbedding", RotaryEmbedding<3>, 1, kMicrosoft},
 };
 
 }  // namespace

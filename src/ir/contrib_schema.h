@@ -1,5 +1,5 @@
-// Short names for the hand-written schemas: com.microsoft's operators and ONNX Runtime's additions
-// to the standard's domain. A schema is written as
+// Short names for the hand-written schemas: com.microsoft's operators, ONNX Runtime's additions to
+// the standard's domain, and com.tenon's parts of gradients. A schema is written as
 //
 //   // FastGelu-1
 //   constexpr OpFormal kFastGeluInputs[] = {In("X", "T"), Opt("bias", "T")};
@@ -17,6 +17,8 @@ namespace tenon::contrib {
 
 inline constexpr std::string_view kMicrosoft = "com.microsoft";
 inline constexpr std::string_view kInternalNhwc = "com.ms.internal.nhwc";
+// Of operators that only gradients are made of.
+inline constexpr std::string_view kTenon = "com.tenon";
 
 inline constexpr TypeSet kFloatAndHalf = {DataType::kFloat, DataType::kFloat16};
 inline constexpr TypeSet kFloatAndHalves = {DataType::kFloat, DataType::kFloat16,

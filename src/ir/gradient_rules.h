@@ -18,6 +18,7 @@ using Builder = GradientBuilder;
 using Inputs = GradientInputs;
 
 inline constexpr const char* kMicrosoft = "com.microsoft";
+inline constexpr const char* kTenon = "com.tenon";
 
 struct NamedGradientRule {
   std::string_view op_type;

@@ -66,7 +66,7 @@ ValueId ResizeMatrix(Builder& b, const Inputs& in, ValueId common, int64_t axis,
     inputs[3] = pair(rows, size(in.y()));
     if (common != ValueId::kNone) {
       inputs[2] = pair(number(1, common), common);
-      return b.Op("ScaledResize", inputs, std::move(attributes), kMicrosoft);
+      return b.Op("ScaledResize", inputs, std::move(attributes), kTenon);
     }
   } else {
     inputs[2] = pair(number(1, in.x(2)), element(in.x(2), place));

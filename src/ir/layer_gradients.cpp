@@ -64,8 +64,8 @@ Result<Gradients> LayerNormalization(Builder& b, const Inputs& in) {
   if (!b.MayUseKernels(in.x(0)) || !HasWholeScale(b, in)) return OverLastAxes(b, in, true);
   return b.Ops(
       "LayerNormalizationGrad",
-      std::array{in.dy(), in.x(0), in.x(1), b.OutputOf(in.node, 1), b.OutputOf(in.node, 2)},
-      in.node.inputs.size(), Attributes(Int("axis", in.node.GetInt("axis", -1))), kMicrosoft);
+      std::array{in.dy(), in.x(0), in.x(1), b.OutputOf(in.node, 1), b.OutputOf(in.node, 2)}, 3,
+      Attributes(Int("axis", in.node.GetInt("axis", -1))), kMicrosoft);
 }
 
 Result<Gradients> RmsNormalization(Builder& b, const Inputs& in) {
@@ -79,6 +79,34 @@ Result<Gradients> SimplifiedLayerNormalization(Builder& b, const Inputs& in) {
   return b.Ops("SimplifiedLayerNormalizationGrad",
                std::array{in.dy(), in.x(0), in.x(1), b.OutputOf(in.node, 1)}, 2,
                Attributes(Int("axis", in.node.GetInt("axis", -1))), kMicrosoft);
+}
+
+// SkipLayerNormalization, SkipSimplifiedLayerNormalization: the sum of two inputs and a bias is
+// normalized, and is a result, too.
+template <bool has_mean>
+Result<Gradients> SkipNormalization(Builder& b, const Inputs& in) {
+  constexpr size_t kSkip = 1, kScale = 2, kShift = 3, kBias = has_mean ? 4 : 3, kSum = 3;
+  const auto given = [&](size_t i) {
+    return i < in.output_gradients.size() ? in.output_gradients[i] : ValueId::kNone;
+  };
+  if (given(1) != ValueId::kNone || given(2) != ValueId::kNone) {
+    return NotImplemented("{} has no gradient yet for its statistics", in.node.Describe());
+  }
+  const ValueId sum = b.OutputOf(in.node, kSum);
+  b.graph().value(sum).type = b.graph().value(in.x(0)).type;
+  std::vector<ValueId> inputs = {sum, in.x(kScale)};
+  if (has_mean && in.x(kShift) != ValueId::kNone) inputs.push_back(in.x(kShift));
+  const ValueId y = b.Op(has_mean ? "LayerNormalization" : "SimplifiedLayerNormalization", inputs,
+                         Attributes(Attribute("epsilon", in.node.GetFloat("epsilon", 1e-12f))));
+  const Node& normalization = b.graph().node(b.graph().value(y).producer);
+  const Inputs of_normalization = {normalization, in.output_gradients.first(1), in.differentiable};
+  TENON_ASSIGN_OR_RETURN(const Gradients found,
+                         FindGradientRule(normalization)(b, of_normalization));
+  const ValueId ds = given(kSum) == ValueId::kNone ? found[0] : Add(b, found[0], given(kSum));
+  Gradients all = {SumTo(b, in, ds, in.x(0)), SumTo(b, in, ds, in.x(kSkip)), found[1]};
+  if (has_mean) all.push_back(found.size() > 2 ? found[2] : ValueId::kNone);
+  if (in.x(kBias) != ValueId::kNone) all.push_back(SumTo(b, in, ds, in.x(kBias)));
+  return all;
 }
 
 // What belongs to channels, of shape [C], as operand of a value [N, C, ...].
@@ -266,6 +294,8 @@ constexpr NamedGradientRule kRules[] = {
     {"NegativeLogLikelihoodLoss", NegativeLogLikelihoodLoss},
     {"RMSNormalization", RmsNormalization},
     {"SimplifiedLayerNormalization", SimplifiedLayerNormalization},
+    {"SkipLayerNormalization", SkipNormalization<true>, 1, kMicrosoft},
+    {"SkipSimplifiedLayerNormalization", SkipNormalization<false>, 1, kMicrosoft},
     {"SoftmaxCrossEntropyLoss", SoftmaxCrossEntropyLoss},
 };
 

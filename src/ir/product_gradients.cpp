@@ -54,6 +54,22 @@ Result<Gradients> Gemm(Builder& b, const Inputs& in) {
   return all;
 }
 
+// y = a w' + bias, where w is unpacked stripe by stripe in both directions.
+Result<Gradients> MatMulNBits(Builder& b, const Inputs& in) {
+  constexpr size_t kScales = 2, kZeroPoints = 3, kBias = 5;
+  for (const size_t i : {kScales, kZeroPoints}) {
+    if (in.x(i) == ValueId::kNone || !in.Needs(in.x(i))) continue;
+    return NotImplemented("{} has no gradient yet for its input {}", in.node.Describe(), i);
+  }
+  std::vector<ValueId> inputs = in.node.inputs;
+  inputs[0] = in.dy();
+  inputs.resize(std::min(inputs.size(), kBias));
+  Gradients all(kBias, ValueId::kNone);
+  all[0] = b.Op("MatMulNBitsGrad", inputs, AttributesBut(in.node), kTenon);
+  if (in.x(kBias) != ValueId::kNone) all.push_back(SumTo(b, in, in.dy(), in.x(kBias)));
+  return all;
+}
+
 // The letters of one term of Einsum's equation; kEllipsis stands for "...".
 using Labels = std::string;
 constexpr char kEllipsis = '.';
@@ -328,6 +344,7 @@ constexpr NamedGradientRule kRules[] = {
     {"Gemm", Gemm, 7},
     {"Inverse", Inverse, 1, kMicrosoft},
     {"MatMul", MatMul},
+    {"MatMulNBits", MatMulNBits, 1, kMicrosoft},
 };
 
 }  // namespace

@@ -136,7 +136,7 @@ int32_t NewestOpset(std::string_view domain) {
   for (const DomainVersion& newest : kNewestOpsets) {
     if (newest.domain == domain) return newest.version;
   }
-  if (domain == contrib::kMicrosoft) return 1;
+  if (domain == contrib::kMicrosoft || domain == contrib::kTenon) return 1;
   // Its versions are the standard's.
   if (domain == contrib::kInternalNhwc) return NewestOpset("");
   return 0;

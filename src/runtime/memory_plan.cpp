@@ -208,8 +208,11 @@ class MemoryPlanner {
     }
   }
 
+  // A view of a constant that is not one itself waits for another input: it is made in the run.
   bool ViewSourceIsBound(const Step& step) {
-    return !step.traits.is_view || IsBound(plan_.InputsOf(step)[0]);
+    if (!step.traits.is_view) return true;
+    const Slot source = plan_.InputsOf(step)[0];
+    return IsBound(source) && StorageAt(source).place != Place::kConstant;
   }
 
   // Lets outputs that a step finds in the run share an input's storage: views of the input, and

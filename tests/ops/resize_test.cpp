@@ -274,7 +274,7 @@ TEST(ResizeTest, TakesAScaleBesideTheSize) {
     OpCall made = {
         "ScaledResize", 1, {Floats({0, 10, 20, 30}), Value(), std::move(scale), Ints({size})}};
     made.attributes = MakeAttributes(Attr("mode", std::string("linear")));
-    made.domain = "com.microsoft";
+    made.domain = "com.tenon";
     return made;
   };
   const auto numbers = [&](double scale, int64_t size) {

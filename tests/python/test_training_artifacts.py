@@ -1,5 +1,5 @@
-"""tenon.training.artifacts (section 3.1 of training.md): a small network is trained from generated
-artifacts, beside PyTorch and formulas in float64."""
+"""tenon.training.artifacts (TR-2, section 3.1 of training.md): a small network is trained from
+generated artifacts, beside PyTorch and formulas in float64."""
 
 from __future__ import annotations
 

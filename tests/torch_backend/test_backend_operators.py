@@ -81,6 +81,7 @@ UNARY = {
     "to_integer": (lambda x: (9 * x).to(torch.int64), ANY),
     "to_double": (lambda x: x.double() * 2, ANY),
     "clamp": (lambda x: x.clamp(-0.5, 0.7), [*ANY, torch.tensor([torch.nan, 9.0])]),
+    "exp2": (torch.exp2, [floats(4, 5)]),
     "clamp_min": (lambda x: x.clamp_min(0.1), ANY),
     "clamp_max": (lambda x: torch.ops.aten.clamp_max(x, 0.1), ANY),
     "softmax": (lambda x: x.softmax(-1), [X, floats(1), floats(6, 1)]),
@@ -111,7 +112,26 @@ BINARY = {
     "div_number": (lambda a: a / 7, [(X,), (integers(5),)]),
     "div_floor": (lambda a: torch.div(a, 0.3, rounding_mode="floor"), [(X,)]),
     "div_trunc": (lambda a: torch.div(a, 0.3, rounding_mode="trunc"), [(X,)]),
-    "remainder": (torch.remainder, [(integers(50), 1 + integers(50, low=0))]),
+    "div_integers": (
+        lambda a, b: (
+            torch.div(a, b, rounding_mode="floor"),
+            torch.div(a, b, rounding_mode="trunc"),
+            torch.div(a, -3, rounding_mode="floor"),
+        ),
+        [(integers(50), 1 + integers(50, low=0)), (integers(50), -1 - integers(50, low=0))],
+    ),
+    "remainder": (
+        torch.remainder,
+        [(integers(50), 1 + integers(50, low=0)), (X, 0.3 + ROW.abs()), (X, -0.3 - ROW.abs())],
+    ),
+    "truths": (
+        lambda a, b: (a * b, torch.maximum(a, b), torch.minimum(a, b)),
+        [(truths(4, 5), truths(5))],
+    ),
+    "clamp_by_tensors": (
+        lambda x, low: (torch.clamp(x, low, low + 1), torch.clamp(x, min=low), x.clamp(max=low)),
+        [(X, ROW), (integers(4, 5), integers(5))],
+    ),
     "fmod": (torch.fmod, [(integers(50), 1 + integers(50, low=0)), (X, 2 + ROW.abs())]),
     "fmod_number": (lambda a: torch.fmod(a, 2), [(X,), (integers(50),)]),
     "remainder_number": (lambda a: a % -4, [(integers(50),)]),
@@ -152,6 +172,10 @@ PRODUCTS = {
         [(floats(2, 3, 4, 6), floats(6, 5)), (floats(6), floats(6))],
     ),
     "addmm": (torch.addmm, [(floats(5), floats(4, 6), floats(6, 5))]),
+    "addmv": (
+        lambda c, a, b: torch.addmv(c, a, b, beta=0.5, alpha=2),
+        [(floats(4), floats(4, 6), floats(6))],
+    ),
     "addmm_scales": (
         lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2),
         [(floats(4, 5), floats(4, 6), floats(6, 5))],
@@ -241,6 +265,31 @@ CONVOLUTIONS = {
     "avg_pool2d_pads": (lambda x: F.avg_pool2d(x, 3, 2, 1), [IMAGE]),
     "avg_pool2d_inside": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [IMAGE]),
     "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), [IMAGE, floats(4, 9, 10)]),
+    "avg_pool2d_ceil": (
+        lambda x: (F.avg_pool2d(x, 2, None, 0, True), F.avg_pool2d(x, 3, 2, 1, True, False)),
+        [floats(2, 3, 9, 9), floats(2, 3, 10, 8)],
+    ),
+    "avg_pool2d_ceil_even": (
+        lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
+        [floats(2, 3, 9, 11)],
+    ),
+    "adaptive_avg_pool2d_uneven": (
+        lambda x: F.adaptive_avg_pool2d(x, (4, 7)),
+        [IMAGE, floats(4, 9, 10), floats(2, 3, 2, 5)],
+    ),
+    "avg_pool3d": (
+        lambda x: (F.avg_pool3d(x, 2, ceil_mode=True), F.avg_pool3d(x, (1, 3, 2), 2, (0, 1, 1))),
+        [floats(2, 3, 4, 5, 7), floats(3, 5, 4, 6)],
+    ),
+    "max_pool3d": (
+        lambda x: F.max_pool3d(x, (2, 3, 2), 2, (1, 1, 0), return_indices=True),
+        [floats(2, 3, 4, 5, 7), floats(3, 5, 4, 6)],
+    ),
+    "adaptive_avg_pool3d": (
+        lambda x: F.adaptive_avg_pool3d(x, (2, 5, 3)),
+        [floats(2, 3, 4, 5, 6), floats(3, 5, 4, 7)],
+    ),
+    "adaptive_avg_pool3d_1": (lambda x: F.adaptive_avg_pool3d(x, 1), [floats(2, 3, 4, 5, 6)]),
     "adaptive_avg_pool2d_1": (lambda x: F.adaptive_avg_pool2d(x, 1), [IMAGE]),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), [IMAGE]),
     "reflected": (lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"), [IMAGE]),
@@ -259,6 +308,10 @@ NORMALIZATIONS = {
     ),
     "layer_norm_no_bias": (lambda x, w: F.layer_norm(x, (5, 7), w), [(X, floats(5, 7))]),
     "layer_norm_plain": (lambda x: F.layer_norm(x, (7,)), [X]),
+    "weight_norm": (
+        lambda v, g: torch._weight_norm(v, g, 1),
+        [(floats(4, 6, 3), floats(1, 6, 1)), (floats(5, 4), floats(1, 4))],
+    ),
     "rms_norm": (lambda x, w: F.rms_norm(x, (7,), w, 1e-5), [(X, floats(7))]),
     "group_norm": (lambda x, w, b: F.group_norm(x, 2, w, b), [(IMAGE, floats(4), floats(4))]),
     "group_norm_plain": (lambda x: F.group_norm(x, 2), [floats(3, 16)]),
@@ -283,11 +336,16 @@ REDUCTIONS = {
     "mean": (torch.mean, [X, floats()]),
     "mean_axes": (lambda x: x.mean((0, 2)), [X]),
     "amax": (lambda x: x.amax(1), [X]),
+    "max_all": (lambda x: x.max() - x.min(), [X, integers(4, 5)]),
     "of_a_number": (lambda x: x.sum(0) + x.mean(0) * x.amax(-1), [floats()]),
     "any_of_a_number": (lambda x: x.any(0), [torch.tensor(True)]),
     "amin": (lambda x: x.amin((0, 1), keepdim=True), [X]),
     "prod": (torch.prod, [integers(6, low=1, high=5)]),
     "prod_axis": (lambda x: x.prod(1), [integers(3, 4, low=1, high=4)]),
+    "to_bool": (
+        lambda x: (x * 1).bool(),
+        [torch.tensor([0.0, -0.0, 0.3, -2, float("nan"), float("inf"), 1e-40]), integers(5)],
+    ),
     "any": (lambda x: (x.any(), x.any(1), x.any(1, keepdim=True)), [truths(3, 1), integers(3, 2)]),
     "any_axes": (lambda x: x.any((0, 1)), [truths(2, 3, 4)]),
     "all": (lambda x: (x.all(), x.all(0), x.all(0, keepdim=True)), [truths(3, 1), integers(3, 2)]),
@@ -341,6 +399,11 @@ SHAPES = {
     "unbind": (lambda x: [2 * part for part in x.unbind(0)], [X]),
     "pad": (lambda x: F.pad(x, (1, 2, 0, 3), value=0.5), [X]),
     "pad_negative": (lambda x: F.pad(x, (-1, 2)), [X]),
+    "diagonal": (
+        lambda x: (x.diagonal() * 2, x.diagonal(1, 2, 1) * 2, x.diagonal(-1, 0, 2) * 2),
+        [floats(4, 4, 3), floats(5, 3, 6)],
+    ),
+    "diag_embed": (lambda x: torch.diag_embed(x, 1), [floats(3, 4)]),
     "tril": (lambda x: x.tril(), [X, truths(4, 4)]),
     "triu": (lambda x: x.triu(1), [X]),
     "slice_assigned": (lambda a, b: torch.slice_scatter(a, b, 1, 1, 3), [(X, floats(3, 2, 7))]),
@@ -399,6 +462,14 @@ INDEXING = {
     "index_put_integers": (
         lambda x, i, s: torch.index_put(x, (i,), s, accumulate=True),
         [(integers(4, 3), torch.tensor([2, 0, 2]), integers(3, 3))],
+    ),
+    "index_put_mask": (
+        lambda x, s: (
+            torch.index_put(x, (s > 0,), x.new_full((), 3)),
+            torch.index_put(x, (s[:, 0] > 0,), x.new_zeros(1)),
+            torch.index_put(s > 1, (s > 0,), torch.tensor(True)),
+        ),
+        [(floats(4, 5), floats(4, 5))],
     ),
     "index_put_apart": (
         lambda x, i, j, s: torch.ops.aten.index_put(x, [i, None, j], s),

@@ -18,14 +18,36 @@ torch = pytest.importorskip("torch")
 functional = torch.nn.functional
 
 HEADER = (
-    '<ir_version: 9, opset_import: ["": 21, "com.microsoft": 1, "ai.onnx.preview.training": 1]>\n'
+    '<ir_version: 9, opset_import: ["": 23, "com.microsoft": 1, "ai.onnx.preview.training": 1]>\n'
 )
 GRADIENT = 'da, dw = ai.onnx.preview.training.Gradient <xs=["a", "w"], y="y"> (a, w)'
+# cos, sin: [7, 4], any numbers
+TABLES = "".join(
+    f"flat_{name} = Constant <value_floats=[{', '.join(map(str, values))}]> ()\n"
+    f"{name} = Reshape (flat_{name}, sizes)\n"
+    for name, values in {
+        "cos": [round(0.1 + i % 5 / 7, 3) for i in range(28)],
+        "sin": [round(0.9 - i % 6 / 5, 3) for i in range(28)],
+    }.items()
+)
+ROTATION = (
+    "sizes = Constant <value_ints=[7, 4]> ()\noffset = Constant <value_ints=[1]> ()\n" + TABLES
+)
 LABELS = "i = Constant <value_ints=[1, 0, 3, 1]> ()\n"
 
 
 def classes() -> torch.Tensor:
     return torch.tensor([1, 0, 3, 1])
+
+
+def rotated(x: torch.Tensor, interleaved: bool) -> torch.Tensor:
+    """x [..., 5, 8] by rows 1 to 5 of the tables."""
+    at = torch.arange(4, 24).reshape(5, 4)
+    cos, sin = (0.1 + at % 5 / 7).double(), (0.9 - at % 6 / 5).double()
+    cos, sin = (torch.tensor(np.round(t.numpy(), 3)) for t in (cos, sin))
+    one, two = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :4], x[..., 4:])
+    both = cos * one - sin * two, sin * one + cos * two
+    return torch.stack(both, -1).flatten(-2) if interleaved else torch.cat(both, -1)
 
 
 # Nodes that make c of a and w, the same in PyTorch, and the shapes of a and w.
@@ -71,6 +93,51 @@ CASES: dict[str, tuple[str, Callable, list[int], list[int]]] = {
         lambda a, w: functional.layer_norm(a, (6,), w, -w, 0.01),
         [3, 5, 6],
         [6],
+    ),
+    "SkipLayerNormalization": (
+        "k = Sigmoid (a)\nn = Neg (w)\nbias = Mul (w, w)\n"
+        "d, m, v, s = com.microsoft.SkipLayerNormalization <epsilon=0.01> (a, k, w, n, bias)\n"
+        "c = Add (d, s)",
+        lambda a, w: (
+            functional.layer_norm(a + a.sigmoid() + w * w, (6,), w, -w, 0.01)
+            + (a + a.sigmoid() + w * w)
+        ),
+        [3, 5, 6],
+        [6],
+    ),
+    "SkipLayerNormalization of two inputs": (
+        "first = Constant <value_ints=[0]> ()\nk = ReduceSum (a, first)\n"
+        "c = com.microsoft.SkipLayerNormalization <epsilon=0.01> (a, k, w)",
+        lambda a, w: functional.layer_norm(a + a.sum(0, keepdim=True), (6,), w, None, 0.01),
+        [3, 5, 6],
+        [6],
+    ),
+    "SkipSimplifiedLayerNormalization": (
+        "k = Sigmoid (a)\nbias = Mul (w, w)\n"
+        "d, m, v, s = com.microsoft.SkipSimplifiedLayerNormalization <epsilon=0.01> "
+        "(a, k, w, bias)\n"
+        "c = Add (d, s)",
+        lambda a, w: (
+            functional.rms_norm(a + a.sigmoid() + w * w, (6,), w, 0.01) + (a + a.sigmoid() + w * w)
+        ),
+        [3, 5, 6],
+        [6],
+    ),
+    "RotaryEmbedding": (
+        ROTATION + "d = com.microsoft.RotaryEmbedding (a, offset, cos, sin)\n"
+        "e = com.microsoft.RotaryEmbedding <interleaved=1> (w, offset, cos, sin)\nc = Mul (d, e)",
+        lambda a, w: rotated(a, False) * rotated(w, True),
+        [2, 3, 5, 8],
+        [2, 3, 5, 8],
+    ),
+    "RotaryEmbedding of the standard": (
+        ROTATION + "row = Constant <value_ints=[1, 2, 3, 4, 5, 1, 2, 3, 4, 5]> ()\n"
+        "two = Constant <value_ints=[2, 5]> ()\nplaces = Reshape (row, two)\n"
+        "d = RotaryEmbedding (a, cos, sin, places)\n"
+        "e = RotaryEmbedding <interleaved=1> (w, cos, sin, places)\nc = Mul (d, e)",
+        lambda a, w: rotated(a, False) * rotated(w, True),
+        [2, 3, 5, 8],
+        [2, 3, 5, 8],
     ),
     "Gelu": (
         "d = Gelu (a)\nc = Mul (d, w)",

@@ -31,7 +31,11 @@ _MOST_MOVED = 4
 _BYTES_PER_OPERATION = 1 / 50 / 5
 
 # Cheap nodes that are not element-wise, so that they do not become one with others.
-_SEPARATE = {aten.max_pool2d_with_indices.default, aten.native_layer_norm.default}
+_SEPARATE = {
+    aten.max_pool2d_with_indices.default,
+    aten.max_pool3d_with_indices.default,
+    aten.native_layer_norm.default,
+}
 # Beside the operators that PyTorch tags as element-wise.
 _CHEAP = {
     *DENSE_VIEWS,

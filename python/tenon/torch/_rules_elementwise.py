@@ -125,12 +125,19 @@ def _both(graph: GraphBuilder, node: torch.fx.Node, dtype: torch.dtype) -> tuple
     return graph.value(arguments(node)[0], dtype), graph.value(arguments(node)[1], dtype)
 
 
+def _unless_numbers(node: torch.fx.Node) -> str:
+    return "" if _numbers(node) else "an argument is a size that varies"
+
+
 @rule(
     aten.mul.Tensor, aten.mul.Scalar, aten.maximum.default, aten.minimum.default,
-    unless=_unless_number,
+    unless=_unless_numbers,
 )  # fmt: skip
 def _binary(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     packet = packet_of(node)
+    if type_of(node) == torch.bool:
+        op_type = "Or" if packet is aten.maximum else "And"
+        return graph.op(op_type, *_both(graph, node, torch.bool))
     return graph.op(_BINARY[packet], *_both(graph, node, type_of(node)))
 
 
@@ -139,10 +146,16 @@ def _divide(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Div", *_both(graph, node, type_of(node)))
 
 
-@rule(aten.div.Tensor_mode, unless=_unless_float)
+@rule(aten.div.Tensor_mode, unless=_unless_number)
 def _divide_and_round(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    quotient = graph.op("Div", *_both(graph, node, type_of(node)))
+    one, two = _both(graph, node, type_of(node))
     mode = keyword(node, "rounding_mode")
+    if not type_of(node).is_floating_point:
+        # Integers are cut towards 0.
+        if mode == "floor":
+            one = graph.op("Sub", one, graph.op("Mod", one, two))
+        return graph.op("Div", one, two)
+    quotient = graph.op("Div", one, two)
     if mode == "floor":
         return graph.op("Floor", quotient)
     return quotient if mode is None else _truncated(graph, quotient)
@@ -157,15 +170,15 @@ def _truncated(graph: GraphBuilder, name: str) -> Any:
     return graph.op("Mul", graph.op("Sign", name), graph.op("Floor", graph.op("Abs", name)))
 
 
-def _unless_integer(node: torch.fx.Node) -> str:
-    if type_of(node) not in (torch.int32, torch.int64):
-        return f"it computes in {type_of(node)}"
-    return _unless_number(node)
-
-
-@rule(aten.remainder.Tensor, aten.remainder.Scalar, unless=_unless_integer)
+@rule(aten.remainder.Tensor, aten.remainder.Scalar, unless=_unless_number)
 def _remainder(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Mod", *_both(graph, node, type_of(node)))
+    one, two = _both(graph, node, type_of(node))
+    if not type_of(node).is_floating_point:
+        return graph.op("Mod", one, two)
+    # Has the sign of the divisor, Mod that of the dividend.
+    rest, zero = graph.op("Mod", one, two, fmod=1), graph.constant(0, type_of(node))
+    differs = graph.op("Less", graph.op("Mul", graph.op("Sign", rest), two), zero)
+    return graph.op("Where", differs, graph.op("Add", rest, two), rest)
 
 
 @rule(aten.fmod.Tensor, aten.fmod.Scalar, unless=_unless_number)
@@ -255,11 +268,30 @@ def _expm1(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 
 @rule(aten.clamp.default, unless=_unless_number)
 def _clamp(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    low, high = argument(node, 1, "min"), argument(node, 2, "max")
+    low, high = _bounds(node)
     name = graph.value(arguments(node)[0], type_of(node))
     if low is not None:
         name = graph.op("Max", name, graph.constant(low, type_of(node)))
     return name if high is None else graph.op("Min", name, graph.constant(high, type_of(node)))
+
+
+@rule(aten.clamp.Tensor, unless=unless_number)
+def _clamp_by_tensors(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    name = graph.value(arguments(node)[0], type_of(node))
+    for op_type, bound in zip(("Max", "Min"), _bounds(node), strict=True):
+        if bound is not None:
+            name = graph.op(op_type, name, graph.value(bound, type_of(node)))
+    return name
+
+
+def _bounds(node: torch.fx.Node) -> list[Any]:
+    return [argument(node, 1, "min"), argument(node, 2, "max")]
+
+
+@rule(aten.exp2.default, unless=unless_float)
+def _exp2(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    two = graph.constant(2, type_of(node))
+    return graph.op("Pow", two, graph.value(arguments(node)[0], type_of(node)))
 
 
 @rule(aten.where.self)
@@ -302,18 +334,11 @@ def _logical_not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Equal", graph.value(arguments(node)[0]), graph.constant(0, dtype))
 
 
-def _unless_finite_cast(node: torch.fx.Node) -> str:
-    source = type_of(arguments(node)[0])
-    is_cut = source.is_floating_point and not type_of(node).is_floating_point
-    return "it casts to bool" if is_cut and type_of(node) == torch.bool else ""
-
-
 @rule(
     aten._to_copy.default,
     aten.clone.default,
     aten.alias.default,
     aten.lift_fresh_copy.default,
-    unless=_unless_finite_cast,
 )
 def _copy(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.value(arguments(node)[0], type_of(node))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -179,13 +180,32 @@ def _index(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.transpose(graph.op("GatherND", name, places.together()), places.result_order)
 
 
+def _is_masked(node: torch.fx.Node) -> bool:
+    """Whether one number goes where a mask is true."""
+    indices: Any = arguments(node)[1]
+    is_mask = len(indices) == 1 and type_of(indices[0]) == torch.bool
+    is_number = math.prod(shape_of(arguments(node)[2])) == 1
+    return is_mask and is_number and not argument(node, 3, "accumulate", False)
+
+
 def _unless_putting(node: torch.fx.Node) -> str:
     accumulates = argument(node, 3, "accumulate", False)
+    if _is_masked(node):
+        return ""
     return _unless_integers(node) or (unless_number(node) if accumulates else "")
+
+
+def _put_number(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, (mask,), value = arguments(node)[:3]
+    shape = shape_of(mask) + [1] * (len(shape_of(source)) - len(shape_of(mask)))
+    number = graph.reshape(graph.value(value), [])
+    return graph.op("Where", graph.reshape(graph.value(mask), shape), number, graph.value(source))
 
 
 @rule(aten.index_put.default, unless=_unless_putting)
 def _index_put(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    if _is_masked(node):
+        return _put_number(graph, node)
     places = _Places(graph, node)
     source, values = graph.value(arguments(node)[0]), graph.value(arguments(node)[2])
     accumulates = argument(node, 3, "accumulate", False)

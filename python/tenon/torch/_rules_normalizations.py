@@ -214,3 +214,14 @@ def _batch_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     slope = channels.spread(channels.scaled(slope, 1 / channels.count))
     dx = channels.line(dy, factor, channels.scaled(d_bias, 1 / channels.count))
     return graph.op("Sub", dx, graph.op("Mul", distance, slope)), d_weight, d_bias
+
+
+@rule(aten._weight_norm_interface_backward.default, unless=unless_float)
+def _weight_norm_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    dw, v, g, norms = (graph.value(each) for each in arguments(node)[:4])
+    rank, kept = len(shape_of(arguments(node)[1])), arguments(node)[4]
+    axes = graph.constant([axis for axis in range(rank) if axis != kept % rank])
+    along = graph.op("Div", graph.op("ReduceSum", graph.op("Mul", dw, v), axes), norms)
+    # Along v the length is fixed: w = g v / norm.
+    rest = graph.op("Sub", dw, graph.op("Mul", v, graph.op("Div", along, norms)))
+    return graph.op("Mul", rest, graph.op("Div", g, norms)), along

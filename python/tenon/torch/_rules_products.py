@@ -49,6 +49,14 @@ def _unless_exact(node: torch.fx.Node) -> str:
     return unless_float(node) if is_exact else "it scales in double precision"
 
 
+@rule(aten.addmv.default, unless=unless_float)
+def _matrix_by_vector(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    c, a, b = (graph.value(each) for each in arguments(node)[:3])
+    alpha, beta = (graph.constant(scale, type_of(node)) for scale in _scales(node))
+    result = graph.op("Mul", product(graph, node, "MatMul", a, b), alpha)
+    return graph.op("Add", result, graph.op("Mul", c, beta))
+
+
 @rule(aten.addmm.default, unless=_unless_exact)
 def _gemm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     c, a, b = (graph.value(each) for each in arguments(node))

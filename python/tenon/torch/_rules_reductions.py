@@ -27,6 +27,8 @@ _REDUCTIONS = {
     aten.mean: "ReduceMean",
     aten.amax: "ReduceMax",
     aten.amin: "ReduceMin",
+    aten.max: "ReduceMax",
+    aten.min: "ReduceMin",
     aten.prod: "ReduceProd",
 }
 
@@ -56,6 +58,8 @@ def reduce(
     aten.mean.default,
     aten.amax.default,
     aten.amin.default,
+    aten.max.default,
+    aten.min.default,
     aten.prod.default,
     aten.prod.dim_int,
     unless=unless_number,

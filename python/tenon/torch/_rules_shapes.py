@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -218,6 +219,41 @@ def _pad(graph: GraphBuilder, node: torch.fx.Node) -> Any:
         pads[rank - 1 - i // 2 + (i % 2) * rank] = pad
     value = graph.constant(argument(node, 2, "value", 0) or 0, type_of(node))
     return graph.op("Pad", graph.value(source), graph.constant(pads), value)
+
+
+def _diagonal_places(node: torch.fx.Node) -> tuple[list[int], list[int], list[int]]:
+    """The order of axes in which those of a diagonal are the last two, their sizes, and where in
+    the two, as one axis, its elements are."""
+    at = 1 if node.target is aten.diagonal.default else 2
+    shape = shape_of(arguments(node)[0])
+    offset = argument(node, at, "offset", 0)
+    first = argument(node, at + 1, "dim1", 0) % len(shape)
+    second = argument(node, at + 2, "dim2", 1) % len(shape)
+    order = [axis for axis in range(len(shape)) if axis not in (first, second)]
+    rows, columns = shape[first], shape[second]
+    places = [i * columns + i + offset for i in range(rows) if 0 <= i + offset < columns]
+    return [*order, first, second], [rows, columns], places
+
+
+@rule(aten.diagonal.default)
+def _diagonal(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    order, sizes, places = _diagonal_places(node)
+    name = graph.transpose(graph.value(arguments(node)[0]), order)
+    name = graph.reshape(name, [*shape_of(node)[:-1], math.prod(sizes)])
+    return graph.op("Gather", name, graph.constant(places), axis=-1)
+
+
+@rule(aten.diagonal_scatter.default)
+def _diagonal_scatter(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    order, sizes, places = _diagonal_places(node)
+    source, part = arguments(node)[:2]
+    shape = shape_of(part)
+    name = graph.transpose(graph.value(source), order)
+    name = graph.reshape(name, [*shape[:-1], math.prod(sizes)])
+    where = graph.expand(graph.constant(places), shape)
+    name = graph.op("ScatterElements", name, where, graph.value(part), axis=-1)
+    name = graph.reshape(name, [*shape[:-1], *sizes])
+    return graph.transpose(name, sorted(range(len(order)), key=order.__getitem__))
 
 
 @rule(aten.tril.default, aten.triu.default)

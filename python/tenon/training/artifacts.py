@@ -74,6 +74,7 @@ def generate_artifacts(
     additional_output_names: list[str] | None = None,
     nominal_checkpoint: bool = False,
     loss_input_names: list[str] | None = None,
+    recompute: bool = False,
 ) -> None:
     """Writes training_model.onnx, eval_model.onnx, checkpoint and optimizer_model.onnx.
 
@@ -91,6 +92,8 @@ def generate_artifacts(
     additional_output_names  values that are outputs of the models, too
     nominal_checkpoint  writes nominal_checkpoint, too, which has no values
     loss_input_names    what the loss gets instead of the model's outputs
+    recompute        lets the gradients compute most activations again instead of keeping them: less
+                     memory for about a third more time. Not in onnxruntime
 
     Nothing is written if an argument is wrong. Raises TypeError for an unknown kind of optimizer,
     RuntimeError for other wrong arguments, LookupError for names of outputs that are not there, and
@@ -110,6 +113,7 @@ def generate_artifacts(
         )
     loaded, path = _load(model)
     block = _WithLoss(loss_block, loss_inputs, more_outputs)
+    block.recomputes = recompute
     for name in trained:
         block.requires_grad(name)
     for name in frozen:

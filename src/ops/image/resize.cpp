@@ -292,7 +292,7 @@ Status RunResize(const ResizeAttrs& attrs, KernelContext& context) {
   });
 }
 
-// ScaledResize-1 of com.microsoft: a part of the gradient of a Resize that keeps the ratios of its
+// ScaledResize-1 of com.tenon: a part of the gradient of a Resize that keeps the ratios of its
 // axes, whose sizes are rounded. So it has both, sizes and the exact scales that lead to them.
 Status InferScaledResize(const ResizeAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
@@ -407,7 +407,7 @@ constexpr TypeSet kScaledTypes = {DataType::kFloat, DataType::kDouble};
 constexpr OpRow kRows[] = {
     Op<InferResize, RunResize>("Resize", {.since = 11, .types = kWholeByteTypes}),
     Op<InferScaledResize, RunScaledResize>("ScaledResize",
-                                           {.domain = "com.microsoft", .types = kScaledTypes}),
+                                           {.domain = "com.tenon", .types = kScaledTypes}),
     Old<OldScales::kInput, false>("Resize", 10, kWholeByteTypes),
     Old<OldScales::kHeightAndWidth, true>("Upsample", 1, kWholeByteTypes),
     Old<OldScales::kAttribute, true>("Upsample", 7, kWholeByteTypes),

@@ -1,4 +1,5 @@
-// Products with weights of few bits: MatMulNBits, MatMulBnb4 and MatMulFpQ4 of com.microsoft.
+// Products with weights of few bits: MatMulNBits, MatMulBnb4 and MatMulFpQ4 of com.microsoft, and
+// MatMulNBitsGrad of com.tenon.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "ops/framework/element_conversion.h"
 #include "ops/framework/op_row.h"
 #include "ops/framework/stateful_kernel.h"
+#include "ops/linear/float_gemm.h"
 
 namespace tenon {
 namespace {
@@ -127,8 +129,8 @@ struct NBitsAttrs {
   int64_t zero_bytes() const { return CeilDiv(blocks() * bits, int64_t{8}); }
 };
 
-Status InferNBits(const NBitsAttrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ProductShape(context, attrs.n, attrs.k));
+// Checks the attributes and what the weights consist of.
+Status CheckNBits(const NBitsAttrs& attrs, const ShapeContext& context) {
   if (attrs.bits != 2 && attrs.bits != 4 && attrs.bits != 8) {
     return InvalidArgument("attribute 'bits': expected 2, 4 or 8, got {}", attrs.bits);
   }
@@ -156,6 +158,12 @@ Status InferNBits(const NBitsAttrs& attrs, ShapeContext& context) {
       return InvalidArgument("input 4: expected {} elements, got {}", attrs.k, *groups);
     }
   }
+  return OkStatus();
+}
+
+Status InferNBits(const NBitsAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape y, ProductShape(context, attrs.n, attrs.k));
+  TENON_RETURN_IF_ERROR(CheckNBits(attrs, context));
   TENON_RETURN_IF_ERROR(CheckElements(context, kBias, attrs.n));
   return context.SetOutput(0, std::move(y));
 }
@@ -187,6 +195,18 @@ void FillGroupedRow(const kernels::NBitsMatrix& w, const int32_t* groups, size_t
     out[i] = (static_cast<float>(UnpackBits(packed, i, w.bits)) - w.ZeroPoint(row, block)) *
              w.scales[row * w.blocks() + block];
   }
+}
+
+// Input 4, or null if it is absent. Error: kInvalidArgument if there are not so many blocks.
+Result<const int32_t*> GroupsOf(const NBitsAttrs& attrs, const KernelContext& context) {
+  if (!context.HasInput(kGroups)) return nullptr;
+  const auto* groups = context.Input(kGroups).data<int32_t>();
+  for (int64_t i = 0; i < attrs.k; ++i) {
+    if (groups[i] >= 0 && groups[i] < attrs.blocks()) continue;
+    return InvalidArgument("input 4: expected blocks in [0, {}), got {}", attrs.blocks(),
+                           groups[i]);
+  }
+  return groups;
 }
 
 // Up to this number of rows of A, each is multiplied by the packed weights, as floats or as
@@ -285,13 +305,8 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   const kernels::NBitsMatrix w = WeightsOf(attrs, context);
   const float* bias = context.HasInput(kBias) ? context.Input(kBias).data<float>() : nullptr;
   const auto n = static_cast<size_t>(attrs.n);
-  if (context.HasInput(kGroups)) {
-    const int32_t* groups = context.Input(kGroups).data<int32_t>();
-    for (int64_t i = 0; i < attrs.k; ++i) {
-      if (groups[i] >= 0 && groups[i] < attrs.blocks()) continue;
-      return InvalidArgument("input 4: expected blocks in [0, {}), got {}", attrs.blocks(),
-                             groups[i]);
-    }
+  TENON_ASSIGN_OR_RETURN(const int32_t* const groups, GroupsOf(attrs, context));
+  if (groups != nullptr) {
     return MultiplyByRows(context, n, w.k, w.k, bias,
                           [&](size_t row, float* out) { FillGroupedRow(w, groups, row, out); });
   }
@@ -338,6 +353,65 @@ class MatMulNBits final : public StatefulKernel<InferNBits> {
     return policy.precision == MatmulPrecision::kHighest ? kFloat32Level : kBfloat16Level;
   }
 };
+
+// com.tenon MatMulNBitsGrad-1: the gradient of A, dY x the unpacked weights. Its inputs and
+// attributes are those of MatMulNBits, with dY in place of A.
+Status InferNBitsGradient(const NBitsAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape da, ProductShape(context, attrs.k, attrs.n));
+  TENON_RETURN_IF_ERROR(CheckNBits(attrs, context));
+  return context.SetOutput(0, std::move(da));
+}
+
+class MatMulNBitsGradient final : public StatefulKernel<InferNBitsGradient> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    gemm_ = FloatGemm(info);
+    return Bind(info);
+  }
+  Status Run(KernelContext& context) const override;
+
+ private:
+  FloatGemm gemm_;
+};
+
+// Adds up the products with stripes of rows of the weights, which alone are in memory as floats.
+Status MatMulNBitsGradient::Run(KernelContext& context) const {
+  constexpr size_t kStripe = 128;
+  const kernels::NBitsMatrix w = WeightsOf(attrs_, context);
+  TENON_ASSIGN_OR_RETURN(const int32_t* const groups, GroupsOf(attrs_, context));
+  const auto n = static_cast<size_t>(attrs_.n), stripe = std::min(n, kStripe);
+  kernels::GemmArgs args;
+  args.sizes = {static_cast<size_t>(context.Output(0).size()) / w.k, w.k, stripe};
+  args.c = context.Output(0).data<float>();
+  args.ldc = w.k;
+  const size_t row_stride = PaddedStride(w.blocks() * w.block_size);
+  const size_t row_bytes = stripe * row_stride * sizeof(float);
+  kernels::GemmSizes last = args.sizes;
+  last.k = n % stripe;
+  const size_t bytes = row_bytes + std::max(gemm_.TaskBytes(context, args.sizes, false),
+                                            gemm_.TaskBytes(context, last, false));
+  auto* const memory = static_cast<std::byte*>(context.Scratch(bytes));
+  if (memory == nullptr) return RuntimeException("out of memory: {} bytes of scratch", bytes);
+  auto* const rows = reinterpret_cast<float*>(memory);
+  args.b = kernels::RowMajor(rows, row_stride);
+  for (size_t first = 0; first < n; first += stripe) {
+    args.sizes.k = std::min(stripe, n - first);
+    context.threads().ParallelFor(args.sizes.k, 16384 / w.k + 1, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        float* const row = rows + i * row_stride;
+        if (groups != nullptr) {
+          FillGroupedRow(w, groups, first + i, row);
+        } else {
+          kernels::UnpackNBitsRow(w, first + i, row);
+        }
+      }
+    });
+    args.a = kernels::RowMajor(context.Input(0).data<float>() + first, n);
+    args.beta = first == 0 ? 0 : 1;
+    gemm_.Run(context, args, memory + row_bytes);
+  }
+  return OkStatus();
+}
 
 // MatMulBnb4-1: the weights, [N, K], are one run of blocks, each with its largest magnitude; the
 // first element is in the highest bits. Without transB, A has N columns and Y has K.
@@ -455,6 +529,7 @@ Status RunFpQ4(const FpQ4Attrs& attrs, KernelContext& context) {
 
 constexpr OpRow kRows[] = {
     OpClass<MatMulNBits>("MatMulNBits", {.domain = kMicrosoft, .types = kFloat32Only}),
+    OpClass<MatMulNBitsGradient>("MatMulNBitsGrad", {.domain = "com.tenon", .types = kFloat32Only}),
     Op<InferBnb4, RunBnb4>("MatMulBnb4", {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferFpQ4, RunFpQ4>("MatMulFpQ4", {.domain = kMicrosoft, .types = kFloat32Only}),
 };

@@ -13,15 +13,19 @@ struct OneHotAttrs {
   static constexpr auto Fields() { return std::tuple(Field("axis", &OneHotAttrs::axis)); }
 };
 
-int64_t IntegerAt(const Tensor& tensor, int64_t i) {
-  return VisitNumber(tensor.type(), [&](auto number) -> int64_t {
-    const auto value = Widen(tensor.data<decltype(number)>()[i]);
-    // Out of range for any depth, like NaN, for which all comparisons are false.
-    constexpr double kLimit = 9e18;
-    if constexpr (std::is_floating_point_v<decltype(value)>) {
-      if (!(value > -kLimit && value < kLimit)) return INT64_MAX;
+// Elements [first, first + count) as integers.
+void ReadIntegers(const Tensor& tensor, size_t first, size_t count, int64_t* integers) {
+  VisitNumber(tensor.type(), [&](auto number) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto value = Widen(tensor.data<decltype(number)>()[first + i]);
+      if constexpr (std::is_floating_point_v<decltype(value)>) {
+        // Out of range for any depth, like NaN, for which all comparisons are false.
+        constexpr double kLimit = 9e18;
+        integers[i] = value > -kLimit && value < kLimit ? static_cast<int64_t>(value) : INT64_MAX;
+      } else {
+        integers[i] = static_cast<int64_t>(value);
+      }
     }
-    return static_cast<int64_t>(value);
   });
 }
 
@@ -33,7 +37,9 @@ Status InferOneHot(const OneHotAttrs& attrs, ShapeContext& context) {
     if (data->size() != 1) {
       return InvalidArgument("input 1: expected one element, got shape {}", data->shape());
     }
-    depth = Dim(IntegerAt(*data, 0));
+    int64_t number;
+    ReadIntegers(*data, 0, 1, &number);
+    depth = Dim(number);
     if (depth.value() < 0) return InvalidArgument("expected a depth >= 0, got {}", depth);
   }
   SymbolicShape output;
@@ -48,20 +54,27 @@ struct OneHotSizes {
   size_t inner;
 };
 
-// The part [depth, inner] of the output for `inner` indices.
-template <class T, class I>
-void SwitchOn(const OneHotSizes& sizes, const I* indices, const T* values, T* output) {
-  std::fill_n(output, sizes.depth * sizes.inner, values[0]);
-  const auto depth = static_cast<double>(sizes.depth);
-  for (size_t j = 0; j < sizes.inner; ++j) {
-    const auto index = Widen(indices[j]);
-    if constexpr (std::is_floating_point_v<decltype(index)>) {
-      if (!(index >= -depth && index < depth)) continue;
-    }
-    auto k = static_cast<int64_t>(index);
-    if (k < 0) k += static_cast<int64_t>(sizes.depth);
-    if (k >= 0 && k < static_cast<int64_t>(sizes.depth)) {
-      output[static_cast<size_t>(k) * sizes.inner + j] = values[1];
+// The parts [begin, end) of the output, each [depth, inner] for as many indices.
+template <class T>
+void SwitchOn(const OneHotSizes& sizes, const Tensor& indices, size_t begin, size_t end,
+              const T* values, T* output) {
+  const size_t part = sizes.depth * sizes.inner, last = end * sizes.inner;
+  constexpr size_t kSome = 64;
+  int64_t some[kSome];
+  size_t next = begin * sizes.inner, used = kSome;
+  for (size_t i = begin; i < end; ++i) {
+    T* const to = output + i * part;
+    std::fill_n(to, part, values[0]);
+    for (size_t j = 0; j < sizes.inner; ++j, ++next, ++used) {
+      if (used == kSome) {
+        ReadIntegers(indices, next, std::min(kSome, last - next), some);
+        used = 0;
+      }
+      int64_t k = some[used];
+      if (k < 0) k += static_cast<int64_t>(sizes.depth);
+      if (k >= 0 && k < static_cast<int64_t>(sizes.depth)) {
+        to[static_cast<size_t>(k) * sizes.inner + j] = values[1];
+      }
     }
   }
 }
@@ -80,16 +93,10 @@ Status RunOneHot(const OneHotAttrs& attrs, KernelContext& context) {
   VisitElement(output.type(), [&](auto element) {
     using T = decltype(element);
     const size_t part = sizes.depth * sizes.inner;
-    context.threads().ParallelFor(outer, CopyGrain(part * sizeof(T)),
-                                  [&](size_t begin, size_t end) {
-                                    VisitNumber(indices.type(), [&](auto number) {
-                                      using I = decltype(number);
-                                      for (size_t i = begin; i < end; ++i) {
-                                        SwitchOn(sizes, indices.data<I>() + i * sizes.inner,
-                                                 values.data<T>(), output.data<T>() + i * part);
-                                      }
-                                    });
-                                  });
+    context.threads().ParallelFor(
+        outer, CopyGrain(part * sizeof(T)), [&](size_t begin, size_t end) {
+          SwitchOn(sizes, indices, begin, end, values.data<T>(), output.data<T>());
+        });
   });
   return OkStatus();
 }

@@ -185,6 +185,7 @@ Status InferUnsqueeze(const NoAttrs&, ShapeContext& context) {
 
 constexpr OpRow kRows[] = {
     View<InferIdentity>("Identity", {.since = 1}),
+    View<InferIdentity>("After", {.domain = "com.tenon"}),
     View<InferReshape1>("Reshape", {.since = 1}),
     View<InferReshape>("Reshape", {.since = 5}),
     View<InferFlatten>("Flatten", {.since = 1}),

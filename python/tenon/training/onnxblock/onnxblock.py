@@ -14,6 +14,7 @@ from ._gradients import (
     training_model,
 )
 from ._graph import set_outputs
+from ._recomputation import recompute_activations
 from .blocks import Block
 from .model_accessor import current_library
 
@@ -68,6 +69,10 @@ class TrainingBlock(Block):
     `p_grad.accumulation.out` for each trained parameter.
     """
 
+    # Whether few activations are kept for the gradients, and the others computed again. Not in
+    # onnxruntime.
+    recomputes: bool = False
+
     def __init__(self) -> None:
         super().__init__()
         self._trained: dict[str, None] = {}  # sets that keep the order
@@ -112,6 +117,8 @@ class TrainingBlock(Block):
         self._parameters = move_parameters_to_inputs(model, self._trained, self._frozen)
         evaluation = evaluation_model(model)
         training = training_model(model, outputs[0], self._trained, current_library())
+        if self.recomputes:
+            recompute_activations(training, outputs)
         self._models = (training, evaluation)
         self.base.CopyFrom(training)
         return output

@@ -1,0 +1,150 @@
+"""Lets the backward part of a training model compute activations again instead of keeping them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from onnx import ModelProto, NodeProto, helper
+
+from ._graph import nodes_above, reads_of, subgraphs_of
+
+OWN_DOMAIN = "com.tenon"
+BUFFER = "_grad.accumulation.buffer"
+# Of other domains nothing is known.
+DOMAINS = ("", "ai.onnx", "com.microsoft")
+RANDOM = ("Bernoulli", "Dropout", "Multinomial", "Random")
+
+
+def recompute_activations(model: ModelProto, results: Iterable[str]) -> None:
+    """Changes a training model with these forward results so that it keeps few activations.
+
+    Activations are what depends on trained parameters. A cut is one that crosses its place in the
+    forward part alone, such as the sum after a layer of a transformer. About as many cuts as the
+    square root of the number of activations that the backward part reads are chosen, evenly. What
+    lies between two of them is computed a second time, just before the backward part reads it. What
+    follows the last one is kept, as are results of random nodes, of custom operators and of nodes
+    with subgraphs. A model without cuts stays as it is.
+    """
+    forward = nodes_above(model.graph, results)
+    made = {name for node in forward for name in node.output}
+    backward = [node for node in model.graph.node if not made.intersection(node.output)]
+    recomputation = _Recomputation(model, forward, backward)
+    nodes = [*forward, *recomputation.backward_nodes()]
+    if len(nodes) == len(model.graph.node):
+        return
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(copies)
+    if all(opset.domain != OWN_DOMAIN for opset in model.opset_import):
+        model.opset_import.append(helper.make_opsetid(OWN_DOMAIN, 1))
+
+
+def _may_run_again(node: NodeProto) -> bool:
+    is_random = any(word in node.op_type for word in RANDOM)
+    return node.domain in DOMAINS and not is_random and not any(subgraphs_of(node))
+
+
+class _Recomputation:
+    """Finds the cuts of a forward part, and makes the backward part that computes again."""
+
+    def __init__(
+        self, model: ModelProto, forward: list[NodeProto], backward: list[NodeProto]
+    ) -> None:
+        self._forward, self._backward = forward, backward
+        self._constants = {tensor.name for tensor in model.graph.initializer}
+        self._place = {name: i for i, node in enumerate(forward) for name in node.output if name}
+        inputs = {value.name for value in model.graph.input}
+        self._active = self._that_depend_on({n for n in inputs if f"{n}{BUFFER}" in inputs})
+        again = {
+            name
+            for node in backward
+            if not any(subgraphs_of(node))
+            for name in self._active.intersection(node.input)
+        }
+        self._stashed = sorted(again, key=self._place.__getitem__)
+
+    def _that_depend_on(self, names: set[str]) -> set[str]:
+        """The results of forward nodes that depend on these values."""
+        found: set[str] = set()
+        for node in self._forward:
+            if not reads_of(node).isdisjoint(names | found):
+                found.update(node.output)
+        return found - {""}
+
+    def _cuts(self) -> list[str]:
+        """In the order of the forward part."""
+        last = {name: i for i, node in enumerate(self._forward) for name in reads_of(node)}
+        crossing: set[str] = set()
+        cuts: list[str] = []
+        for i, node in enumerate(self._forward):
+            crossing = {name for name in crossing if last[name] > i}
+            new = {name for name in self._active.intersection(node.output) if last.get(name, 0) > i}
+            crossing |= new
+            if crossing == new and len(new) == 1:
+                cuts += new
+        return cuts
+
+    def _chosen_cuts(self) -> list[str]:
+        count = math.isqrt(len(self._stashed))
+        chosen: list[str] = []
+        for name in self._cuts():
+            before = sum(self._place[other] <= self._place[name] for other in self._stashed)
+            if before * count >= (len(chosen) + 1) * len(self._stashed):
+                chosen.append(name)
+        return chosen
+
+    def backward_nodes(self) -> list[NodeProto]:
+        """The backward part with the nodes that compute again; its nodes read what these make."""
+        inserted: dict[int, list[NodeProto]] = {}
+        renamed: dict[str, str] = {}
+        begin = 0
+        for cut in self._chosen_cuts():
+            end = self._place[cut]
+            again = self._nodes_again(begin, end, cut)
+            begin = end + 1
+            made = {name for node in again for name in node.output} & set(self._stashed)
+            readers = [i for i, node in enumerate(self._backward) if made.intersection(node.input)]
+            if not readers or readers[0] == 0:
+                continue
+            earlier = next(name for name in self._backward[readers[0] - 1].output if name)
+            inserted[readers[0]] = self._copies(again, earlier)
+            renamed.update({name: _copy_of(name) for name in made})
+        nodes = []
+        for i, node in enumerate(self._backward):
+            nodes += inserted.get(i, [])
+            reader = NodeProto.FromString(node.SerializeToString())
+            reader.input[:] = [renamed.get(name, name) for name in node.input]
+            nodes.append(reader)
+        return nodes
+
+    def _nodes_again(self, begin: int, end: int, cut: str) -> list[NodeProto]:
+        """The nodes of [begin, end] that make stashed values besides the cut."""
+        wanted, again = set(self._stashed) - {cut}, []
+        for node in reversed(self._forward[begin : end + 1]):
+            if wanted.intersection(node.output) and cut not in node.output and _may_run_again(node):
+                again.append(node)
+                wanted |= self._active.intersection(node.input)
+        return again[::-1]
+
+    def _copies(self, nodes: list[NodeProto], earlier: str) -> list[NodeProto]:
+        """Copies that run after the value `earlier` is there: all they read passes an After."""
+        names = {name: _copy_of(name) for node in nodes for name in node.output if name}
+        made: list[NodeProto] = []
+        for node in nodes:
+            for name in node.input:
+                if name and name not in names and name not in self._constants:
+                    names[name] = f"{_copy_of(name)}_of_{earlier}"
+                    made.append(
+                        helper.make_node("After", [name, earlier], [names[name]], domain=OWN_DOMAIN)
+                    )
+            copy = NodeProto.FromString(node.SerializeToString())
+            copy.name = _copy_of(node.name)
+            copy.input[:] = [names.get(name, name) for name in node.input]
+            copy.output[:] = [names.get(name, name) for name in node.output]
+            made.append(copy)
+        return made
+
+
+def _copy_of(name: str) -> str:
+    return f"{name}_recomputed"
