@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/heap.h"
 #include "ir/node_error.h"
 #include "runtime/copy_kernel.h"
 #include "runtime/data_transfer.h"
@@ -179,6 +180,7 @@ class PlanBuilder {
       return Failure(Status(status.code(), DescribeFailure(graph_, node, status.message())));
     }
     for (const size_t input : info.released_constants) ++packed_reads_[node.inputs[input]];
+    if (info.are_attributes_released) DropAttributes(graph_.node(node.id));
     Prepared prepared{&node, std::move(*kernel), {}};
     prepared.traits = prepared.kernel->traits();
     const int unaligned = prepared.traits.unaligned_input;
@@ -186,6 +188,17 @@ class PlanBuilder {
       ++unaligned_reads_[node.inputs[static_cast<size_t>(unaligned)]];
     }
     return prepared;
+  }
+
+  // What long lists leave in the heap, with the kernel's copies of them, goes back to the system.
+  static void DropAttributes(Node& node) {
+    constexpr size_t kManyElements = 1 << 20;
+    size_t elements = 0;
+    for (const Attribute& attribute : node.attributes) {
+      if (const auto* ints = attribute.get<std::vector<int64_t>>()) elements += ints->size();
+    }
+    node.attributes.clear();
+    if (elements >= kManyElements) GiveFreedMemoryBack();
   }
 
   Result<std::unique_ptr<Kernel>> MakeKernel(const Node& node, KernelInfo& info) {

@@ -38,8 +38,8 @@ struct PlanParts {
 // Makes every node's kernel through the provider that owns the node, and lays out the steps. A
 // value that is made in one memory and read in another is copied once, by a step of its own;
 // constants are copied here. Constants that every reader packed for itself are dropped from
-// `graph`. Errors: kNotImplemented naming the node that no kernel takes; the error of making a
-// kernel, which names its node.
+// `graph`, and so are attributes that a kernel released. Errors: kNotImplemented naming the node
+// that no kernel takes; the error of making a kernel, which names its node.
 Result<Plan> BuildPlan(Graph& graph, const PlanParts& parts);
 
 }  // namespace tenon

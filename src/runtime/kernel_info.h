@@ -40,9 +40,14 @@ class KernelInfo {
   // Input(i).
   void ReleaseConstant(size_t i) { released_constants.push_back(i); }
 
+  // States that the kernel keeps its own form of all that it needs of the node's attributes, which
+  // may be as large as weights. They last until the kernel is made.
+  void ReleaseAttributes() { are_attributes_released = true; }
+
   const WeightPolicy& weights() const { return weights_; }
 
   std::vector<size_t> released_constants;
+  bool are_attributes_released = false;
 
  private:
   const Graph& graph_;

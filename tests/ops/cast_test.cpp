@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/framework/element_conversion.h"
 #include "ops/op_cases.h"
 
 namespace tenon {
@@ -179,6 +180,19 @@ TEST(CastTest, PacksSixBitFloats) {
 TEST(CastTest, ConvertsLongTensorsOnSeveralThreads) {
   const Tensor y = RunTensorOp(CastCall(Iota<int32_t>({70001}), DataType::kFloat));
   EXPECT_EQ(ElementsOf<float>(y), ElementsOf<float>(Iota<float>({70001})));
+}
+
+TEST(CastTest, StoresAnyNumberOfElements) {
+  std::vector<double> values(1000);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
+  const Tensor doubles = Tensor::Of<double>({1000}, values);
+  for (const DataType type : {DataType::kFloat16, DataType::kBfloat16}) {
+    Tensor stored = Tensor::Allocate(type, Shape({1003})).value();
+    StoreElements(values.data(), 3, values.size(), {}, stored);
+    std::vector<uint16_t> bits = BitsOf(stored);
+    bits.erase(bits.begin(), bits.begin() + 3);
+    EXPECT_EQ(bits, BitsOf(RunTensorOp(CastCall(doubles, type))));
+  }
 }
 
 TEST(CastTest, FollowsTheTypeOfAnotherTensor) {

@@ -44,6 +44,7 @@ class Packed:
             self.inputs["g_idx"] = self.groups
         self.weights = (levels[:, :k] - zero[:, self.groups]) * self.scales[:, self.groups]
         self.attributes = {"K": k, "N": n, "bits": bits, "block_size": block_size}
+        self.attributes["accuracy_level"] = 1
 
     @staticmethod
     def _packed(levels: np.ndarray, bits: int) -> np.ndarray:

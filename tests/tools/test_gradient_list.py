@@ -4,7 +4,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RULE = re.compile(r'\{"(\w+)", \w+(?:, \d+)?(, kMicrosoft)?\},')
+RULE = re.compile(r'\{"(\w+)", \w+(?:<\w+>)?(?:, \d+)?(, kMicrosoft)?\},')
 LIST = re.compile(
     r"These operators have a gradient:\n\n(.*?);\s+of `com.microsoft` (.*?)\.\n", re.DOTALL
 )

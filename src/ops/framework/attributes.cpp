@@ -100,25 +100,46 @@ Status BindField(const Node& node, std::string_view name, ValueType* into) {
   return OkStatus();
 }
 
-Status BindField(const Node& node, std::string_view name, std::vector<int64_t>* into) {
+Status BindField(const Node& node, std::string_view name, std::span<const int64_t>* into) {
   const OpAttribute* formal;
   TENON_ASSIGN_OR_RETURN(const auto* held, Find<std::vector<int64_t>>(node, name, &formal));
   if (held) {
     *into = *held;
   } else if (formal && formal->has_default) {
-    into->assign(formal->default_ints.begin(), formal->default_ints.end());
+    *into = formal->default_ints;
   }
   return OkStatus();
 }
 
-Status BindField(const Node& node, std::string_view name, std::vector<float>* into) {
+Status BindField(const Node& node, std::string_view name, std::span<const float>* into) {
   const OpAttribute* formal;
   TENON_ASSIGN_OR_RETURN(const auto* held, Find<std::vector<float>>(node, name, &formal));
   if (held) {
     *into = *held;
   } else if (formal && formal->has_default) {
-    into->assign(formal->default_floats.begin(), formal->default_floats.end());
+    *into = formal->default_floats;
   }
+  return OkStatus();
+}
+
+Status BindField(const Node& node, std::string_view name, std::span<const std::string>* into) {
+  const OpAttribute* formal;
+  TENON_ASSIGN_OR_RETURN(const auto* held, Find<std::vector<std::string>>(node, name, &formal));
+  if (held) *into = *held;
+  return OkStatus();
+}
+
+Status BindField(const Node& node, std::string_view name, std::vector<int64_t>* into) {
+  std::span<const int64_t> list = *into;
+  TENON_RETURN_IF_ERROR(BindField(node, name, &list));
+  if (list.data() != into->data()) into->assign(list.begin(), list.end());
+  return OkStatus();
+}
+
+Status BindField(const Node& node, std::string_view name, std::vector<float>* into) {
+  std::span<const float> list = *into;
+  TENON_RETURN_IF_ERROR(BindField(node, name, &list));
+  if (list.data() != into->data()) into->assign(list.begin(), list.end());
   return OkStatus();
 }
 

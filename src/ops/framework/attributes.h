@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -23,8 +24,10 @@ struct AttributeField {
 // One entry of a struct's Fields(). T is one of
 //   int64_t, bool, float, std::string, DataType (an int attribute), Tensor, const Graph*,
 //   ValueType,
-//   std::vector of int64_t, float or std::string, or std::optional of these for attributes without
-//   a default.
+//   std::vector of int64_t, float or std::string,
+//   std::span of const int64_t, float or std::string, which is the node's own list (for strings, of
+//   attributes without a default),
+//   or std::optional of these for attributes without a default.
 template <class Struct, class T>
 constexpr AttributeField<Struct, T> Field(std::string_view name, T Struct::*member) {
   return {name, member};
@@ -46,6 +49,9 @@ Status BindField(const Node& node, std::string_view name, std::string* into);
 Status BindField(const Node& node, std::string_view name, Tensor* into);
 Status BindField(const Node& node, std::string_view name, const Graph** into);
 Status BindField(const Node& node, std::string_view name, ValueType* into);
+Status BindField(const Node& node, std::string_view name, std::span<const int64_t>* into);
+Status BindField(const Node& node, std::string_view name, std::span<const float>* into);
+Status BindField(const Node& node, std::string_view name, std::span<const std::string>* into);
 Status BindField(const Node& node, std::string_view name, std::vector<int64_t>* into);
 Status BindField(const Node& node, std::string_view name, std::vector<float>* into);
 Status BindField(const Node& node, std::string_view name, std::vector<std::string>* into);

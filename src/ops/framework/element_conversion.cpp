@@ -142,9 +142,16 @@ void Store(const Wide* block, size_t first, size_t n, const ConversionOptions& o
       PackBits(bytes, first + i, bits, static_cast<uint8_t>(ConvertTo<int8_t>(block[i])));
     }
   } else if (bits == 16 && kFloats.Contains(type)) {
-    float floats[kBlock];
-    for (size_t i = 0; i < n; ++i) floats[i] = NarrowToOdd(static_cast<double>(block[i]));
-    kernels::FindCast(kernels::CastType::kFloat, *CastTypeOf(type))(floats, bytes + 2 * first, n);
+    const kernels::CastFunction narrow =
+        kernels::FindCast(kernels::CastType::kFloat, *CastTypeOf(type));
+    for (size_t begin = 0; begin < n; begin += kBlock) {
+      const size_t count = std::min(kBlock, n - begin);
+      float floats[kBlock];
+      for (size_t i = 0; i < count; ++i) {
+        floats[i] = NarrowToOdd(static_cast<double>(block[begin + i]));
+      }
+      narrow(floats, bytes + 2 * (first + begin), count);
+    }
   } else {
     VisitNumber(type, [&](auto number) {
       using T = decltype(number);

@@ -1,5 +1,6 @@
 // ai.onnx.ml: TreeEnsembleClassifier and TreeEnsembleRegressor.
 #include <algorithm>
+#include <span>
 #include <variant>
 
 #include "ops/framework/element_conversion.h"
@@ -13,11 +14,14 @@ namespace {
 constexpr TypeSet kFeatureTypes = {DataType::kFloat, DataType::kDouble, DataType::kInt64,
                                    DataType::kInt32};
 
+using Ints = std::span<const int64_t>;
+using Floats = std::span<const float>;
+
 // The attributes that both operators share; version 3 adds the forms as tensors.
 struct NodeAttrs {
-  std::vector<int64_t> tree_ids, node_ids, feature_ids, true_ids, false_ids, missing_tracks_true;
-  std::vector<std::string> modes;
-  std::vector<float> values, base_values;
+  Ints tree_ids, node_ids, feature_ids, true_ids, false_ids, missing_tracks_true;
+  std::span<const std::string> modes;
+  Floats values, base_values;
   std::optional<Tensor> values_as_tensor, base_values_as_tensor;
   std::string post_transform;
 };
@@ -38,8 +42,7 @@ constexpr auto NodeFields() {
 
 // Numbers from the list or, if that is empty, from the tensor.
 template <class T>
-Result<std::vector<T>> NumbersOf(const std::vector<float>& list,
-                                 const std::optional<Tensor>& tensor) {
+Result<std::vector<T>> NumbersOf(Floats list, const std::optional<Tensor>& tensor) {
   if (!tensor) return std::vector<T>(list.begin(), list.end());
   if (!list.empty()) return InvalidArgument("an attribute is given as a list and as a tensor");
   if (tensor->type() == DataType::kFloat) {
@@ -64,10 +67,8 @@ struct Model {
 };
 
 struct WeightLists {
-  const std::vector<int64_t>& tree_ids;
-  const std::vector<int64_t>& node_ids;
-  const std::vector<int64_t>& score_ids;
-  const std::vector<float>& list;
+  Ints tree_ids, node_ids, score_ids;
+  Floats list;
   const std::optional<Tensor>& tensor;
 };
 
@@ -150,8 +151,8 @@ struct TargetAttrs {
 
 // The lists are read when the trees are made, and not kept.
 struct RegressorAttrs : NodeAttrs {
-  std::vector<int64_t> target_tree_ids, target_node_ids, target_ids;
-  std::vector<float> target_weights;
+  Ints target_tree_ids, target_node_ids, target_ids;
+  Floats target_weights;
   std::optional<Tensor> target_weights_as_tensor;
   std::string aggregate_function;
   static constexpr auto Fields() {
@@ -199,6 +200,7 @@ class RegressorKernel final : public StatefulKernel<InferRegressor> {
                                  lists.target_weights, lists.target_weights_as_tensor};
     TENON_ASSIGN_OR_RETURN(model_,
                            MakeAnyModel(lists, weights, targets, aggregate, info.ElementType(0)));
+    info.ReleaseAttributes();
     return FitBaseValues(targets, model_);
   }
 
@@ -236,8 +238,8 @@ struct LabelAttrs {
 
 // The lists are read when the trees are made, and not kept.
 struct ClassifierAttrs : NodeAttrs {
-  std::vector<int64_t> class_tree_ids, class_node_ids, class_ids;
-  std::vector<float> class_weights;
+  Ints class_tree_ids, class_node_ids, class_ids;
+  Floats class_weights;
   std::optional<Tensor> class_weights_as_tensor;
   static constexpr auto Fields() {
     return std::tuple_cat(
@@ -287,6 +289,7 @@ class ClassifierKernel final : public StatefulKernel<InferClassifier> {
     TENON_ASSIGN_OR_RETURN(const std::vector<double> numbers,
                            NumbersOf<double>(lists.class_weights, lists.class_weights_as_tensor));
     has_negative_ = std::any_of(numbers.begin(), numbers.end(), [](double w) { return w < 0; });
+    info.ReleaseAttributes();
     return OkStatus();
   }
 

@@ -287,6 +287,10 @@ class EnsembleKernel final : public StatefulKernel<InferEnsemble> {
     } else {
       TENON_ASSIGN_OR_RETURN(trees_, Make<float>());
     }
+    const int64_t targets = attrs_.targets();
+    attrs_ = {};  // the shape function needs no more
+    attrs_.n_targets = targets;
+    info.ReleaseAttributes();
     return OkStatus();
   }
 
