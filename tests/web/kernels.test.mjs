@@ -105,7 +105,7 @@ for (const kind of Object.keys(FOLDERS)) {
     const loops = sumLoops(kind, 'gemm/gemm');
     const tiles = ROWS.flatMap((rows) => VECTORS.map((vectors) => [rows, vectors]));
     for (const [rows, vectors] of tiles) {
-      const name = `RunTile<${rows}ul, ${vectors}ul>`;
+      const name = `RunTile<float, ${rows}ul, ${vectors}ul, false>`;
       const own = loops.filter((loop) => loop.name.includes(name));
       assert.ok(own.length > 0, name);
       // The longest loop makes two steps down the depth at once.
