@@ -192,10 +192,8 @@ HWY_INLINE void RunTileOf(const TileOf<T>& tile) {
   // Where rows are cut into 3 and 4 by the number of threads, both must add in the same order.
   constexpr size_t kSums = (HWY_ARCH_WASM && kRows == 3 ? 4 : kRows) * kVectors;
   constexpr size_t kSets = kSums >= 8 ? 1 : kSums >= 4 ? 2 : 4;
-  constexpr size_t kUnroll = kSets > 1                    ? 4
-                             : sizeof(T) < sizeof(float)  ? 1
-                             : kRows > 4 || HWY_ARCH_WASM ? 2
-                                                          : 4;
+  constexpr size_t kShortUnroll = sizeof(T) < sizeof(float) ? 1 : 2;
+  constexpr size_t kUnroll = kSets == 1 && (kRows > 4 || HWY_ARCH_WASM) ? kShortUnroll : 4;
   static_assert(kUnroll % kSets == 0);
   // Flat tiles read B at memory speed and prefetch 8 KiB ahead. Taller tiles leave more time.
   constexpr size_t kAheadBytes = kRows <= 6 ? 8192 : 2048;
@@ -291,8 +289,9 @@ constexpr auto HalfTileFunctions(std::index_sequence<kRows...>) {
   return std::array<RunHalfTileFunction, sizeof...(kRows)>{
       {&RunTile<hwy::float16_t, kRows + 1, kGemmPanelVectors, (kRows + 1 >= kKeepingRows)>...}};
 }
+inline constexpr size_t kHalfTileRows = kWidensHalves ? kGemmMr : 0;
 inline constexpr auto kHalfTileFunctions =
-    HalfTileFunctions(std::make_index_sequence < kWidensHalves ? kGemmMr : 0 > ());
+    HalfTileFunctions(std::make_index_sequence<kHalfTileRows>());
 
 inline void RunTile(const HalfTile& tile, size_t rows, size_t /*vectors*/) {
   if constexpr (kWidensHalves) kHalfTileFunctions[rows - 1](tile);
