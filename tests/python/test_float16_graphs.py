@@ -206,9 +206,9 @@ def product(name: str, rows: int, wide: bool) -> tuple[bytes, np.ndarray]:
 @pytest.mark.parametrize("rows", [1, 3, 20, 130])
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_by_halves_are_those_of_the_same_floats(name: str, rows: int) -> None:
-    """Rounded once, at the end; in the first run, which packs nothing, and in those after it."""
+    """Of onnxruntime, rounded once at the end: in the first run, which packs nothing, and after."""
     (half, x), (wide, wide_x) = (product(name, rows, is_wide) for is_wide in (False, True))
-    expected = tenon.InferenceSession(wide).run(None, {"x": wide_x})[0]
+    expected = onnxruntime.InferenceSession(wide).run(None, {"x": wide_x})[0]
     session = tenon.InferenceSession(half)
     for _ in range(4):
         actual = session.run(None, {"x": x})[0].astype(np.float32)
