@@ -150,7 +150,8 @@ static const char* const kOrtSessionOptionsAvx2PrecisionMode = "session.x64quant
 static const char* const kOrtSessionOptionsEnableDQMatMulNBitsFusion =
     "session.enable_dq_matmulnbits_fusion";
 
-// accuracy_level of such a MatMulNBits. Default: "4".
+// accuracy_level of such a MatMulNBits, and in Tenon of every one that names none. Default: "4" for
+// weights of up to 4 bits in blocks of up to 128, else "1".
 static const char* const kOrtSessionOptionsQDQMatMulNBitsAccuracyLevel =
     "session.qdq_matmulnbits_accuracy_level";
 
