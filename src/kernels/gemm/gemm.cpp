@@ -374,11 +374,14 @@ void RunPackHalfGemmBTask(const HalfMatrix& b, size_t n, size_t k, size_t task, 
       uint16_t* const panel = packed + first * k;
       const uint16_t* const corner = b.data + first * b.column_stride;
       if (columns < nr) std::fill(panel + begin * nr, panel + end * nr, uint16_t{0});
-      for (size_t i = begin; b.column_stride == 1 && i < end; ++i) {
-        const void* const row = corner + i * b.row_stride;
-        std::memcpy(panel + i * nr, row, columns * sizeof(uint16_t));
+      if (b.column_stride == 1) {
+        for (size_t i = begin; i < end; ++i) {
+          const void* const row = corner + i * b.row_stride;
+          std::memcpy(panel + i * nr, row, columns * sizeof(uint16_t));
+        }
+        continue;
       }
-      for (size_t j = 0; b.column_stride != 1 && j < columns; ++j) {
+      for (size_t j = 0; j < columns; ++j) {
         const uint16_t* const column = corner + j * b.column_stride;
         for (size_t i = begin; i < end; ++i) {
           panel[i * nr + j] = LoadUnaligned(column + i * b.row_stride);

@@ -40,6 +40,7 @@ void PackGemmB(const GemmMatrix& b, size_t n, size_t k, float* packed);
 // A B of float16 numbers takes half the memory, and is widened on the way into the multiplications.
 // The bits of C are those of a packed float32 B of the same numbers, but for the columns of a last
 // panel that is narrower. Its packing is divided into as many tasks.
+
 // Whether the processor widens such numbers itself; if not, there are no such products.
 bool IsHalfGemmFast();
 // Bytes; a multiple of 64.

@@ -51,7 +51,7 @@ struct GemmArgs {
   GemmMatrix a;
   GemmMatrix b;                             // not read when it is given in one of the packed forms:
   const float* packed_b = nullptr;          // as PackGemmB wrote it, under the same ActiveTarget()
-  const uint16_t* packed_half_b = nullptr;  // the same of PackHalfGemmB
+  const uint16_t* packed_half_b = nullptr;  // the same of RunPackHalfGemmBTask
   float* c = nullptr;                       // row-major
   size_t ldc = 0;                           // >= n
   GemmEpilogue epilogue;

@@ -77,8 +77,8 @@ class MatrixProduct {
   bool reads_narrow_ = false;  // an operand is of bfloat16
   bool is_narrow_ = false;     // the output is
   bool is_half_ = false;       // packed_ is kept, and of float16 numbers
-  // The constant's matrices one after the other, in PackGemmB's form, PackHalfGemmB's, or that of
-  // gemm_bf16.h.
+  // The constant's matrices one after the other, in one of the packed forms of gemm.h, or in that
+  // of gemm_bf16.h.
   LazyWeights packed_;
   size_t packed_stride_ = 0;  // in floats
 };
