@@ -23,9 +23,9 @@ constexpr size_t kHugePageBytes = size_t{2} << 20;
 // yet; one page of it is written.
 void PreferHugePages(void* begin, size_t bytes, HugePages when);
 
-// Addresses for `bytes`, aligned to kHugePageBytes, a multiple of it. Each huge page takes memory
-// when it is first written. Null if the system cannot do it, and in sanitizer builds, which track
-// blocks.
+// Addresses for `bytes`, a multiple of 64 KiB, aligned to kHugePageBytes. Each huge page takes
+// memory when it is first written. Null if the system cannot do it, and in sanitizer builds, which
+// track blocks.
 void* ReserveHugePages(size_t bytes, HugePages when);
 // Frees what ReserveHugePages returned.
 void ReturnHugePages(void* begin, size_t bytes);

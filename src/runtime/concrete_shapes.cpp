@@ -1,6 +1,12 @@
 #include "runtime/concrete_shapes.h"
 
 namespace tenon {
+namespace {
+
+// Before a run, only the shapes of most values are known.
+bool HasElements(const Tensor& tensor) { return tensor.raw() != nullptr || tensor.size() == 0; }
+
+}  // namespace
 
 void ConcreteShapeContext::Begin(const Graph& graph, const Node& node,
                                  std::span<const Value* const> inputs) {
@@ -40,12 +46,13 @@ const Tensor* ConcreteShapeContext::InputData(size_t i) const {
   const Result<const Tensor*> tensor = TensorInput(i);
   if (!tensor) return nullptr;
   data_read_[i] = true;
-  return (*tensor)->memory().IsHostAccessible() ? *tensor : nullptr;
+  return HasElements(**tensor) && (*tensor)->memory().IsHostAccessible() ? *tensor : nullptr;
 }
 
 Result<Dims> ConcreteShapeContext::InputAsDims(size_t i) const {
   TENON_ASSIGN_OR_RETURN(const Tensor* tensor, TensorInput(i));
   data_read_[i] = true;
+  if (!HasElements(*tensor)) return NotImplemented("the elements of input {} before the run", i);
   TENON_ASSIGN_OR_RETURN(const Shape integers, IntegersOf(*tensor));
   return Dims(integers.begin(), integers.end());
 }

@@ -42,6 +42,14 @@ class PlannedMemory {
   const MemoryPlan* const memory_;
 };
 
+// Binds the frame to the plan; to none if there is no memory for the slabs: a run without a plan
+// needs less at once, or tells which value got no memory.
+void BindMemory(const RunScope& scope, std::shared_ptr<const MemoryPlan> memory, Frame& frame) {
+  if (scope.meter != nullptr) scope.meter->set_paused(true);
+  if (!frame.Bind(std::move(memory)).ok()) (void)frame.Bind(nullptr);
+  if (scope.meter != nullptr) scope.meter->set_paused(false);
+}
+
 // The run's scope with its streams, which are those of the outermost plan's frame.
 RunScope WithStreams(const RunScope& scope, Frame& frame) {
   RunScope result = scope;
@@ -229,21 +237,21 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
   std::shared_ptr<MemoryPlanEntry>& entry = frame.last_plan();
   entry =
       region.is_whole ? plans.FindAgain(feeds, frame, std::move(entry)) : plans.Find(feeds, frame);
-  if (scope.meter != nullptr) scope.meter->set_paused(true);
-  // The blocks that the recorded run left in the arena have the sizes of single values, so they are
-  // of no use for a slab.
-  Status bound = OkStatus();
-  if (entry->TakeFirstUse() && plan_.may_shrink_memory) {
-    bound = plan_.locations[0].allocator->Shrink();
-    if (bound.ok()) bound = plan_.work_memory->Shrink();
-  }
-  if (bound.ok()) bound = frame.Bind(scope.dump == nullptr ? entry->memory() : nullptr);
-  if (scope.meter != nullptr) scope.meter->set_paused(false);
-  TENON_RETURN_IF_ERROR(std::move(bound));
-  const bool is_planned = frame.memory() != nullptr;
-
+  const bool plans_memory = plan_.most_memory_plans > 0 && scope.dump == nullptr;
+  BindMemory(scope, plans_memory ? entry->memory() : nullptr, frame);
   TENON_RETURN_IF_ERROR(SetFeeds<Feed>(frame, region, feeds));
   TENON_RETURN_IF_ERROR(CheckNeeded(region, frame));
+  StepRunner steps(plan_, region, scope, frame, run.given);
+  if (plans_memory && entry->memory() == nullptr) {
+    RunRecord record(plan_.slot_count);
+    TENON_ASSIGN_OR_RETURN(const bool is_right, steps.Trace(record));
+    auto memory = is_right ? PlanMemory(plan_, region, record) : nullptr;
+    if (memory != nullptr) {
+      plans.Keep(entry, std::move(memory));
+      BindMemory(scope, entry->memory(), frame);
+    }
+  }
+  const bool is_planned = frame.memory() != nullptr;
   if constexpr (kIsBody) {
     std::fill(feeds.begin(), feeds.end(), Value());  // the frame has them now
     for (Value& fetch : run.fetches) {
@@ -256,17 +264,13 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
     frame.set_execution(++executions_);
   }
   const PlannedMemory planned(scope.meter, plan_, frame.memory());
-  StepRunner steps(plan_, region, scope, frame, run.given);
   if (is_planned) {
     TENON_RETURN_IF_ERROR(PrepareOutputs(run, region, frame));
     if (kIsBody) std::fill(run.fetches.begin(), run.fetches.end(), Value());
     frame.BindMoving();
     TENON_RETURN_IF_ERROR(steps.RunPlanned());
   } else {
-    RunRecord record(plan_.slot_count);
-    TENON_RETURN_IF_ERROR(steps.RunRecorded(record));
-    const bool is_kept = plan_.most_memory_plans > 0 && scope.dump == nullptr;
-    if (is_kept) plans.Keep(entry, PlanMemory(plan_, region, record));
+    TENON_RETURN_IF_ERROR(steps.RunUnplanned());
   }
   if (frame.keeps_values()) return OkStatus();
   return TakeOutputs(scope, run, region, frame);

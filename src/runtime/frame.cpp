@@ -41,6 +41,17 @@ void Frame::EndPart(const Region& region, bool is_ok) {
   position_ = region.end;
 }
 
+// Gives back what there was first, or an arena would keep it: each of many growing shapes would
+// leave a block that is too small for the next. For the same reason it grows by some more than it
+// must.
+Status Frame::Enlarge(Tensor& memory, size_t bytes, const std::shared_ptr<Allocator>& place) const {
+  const bool grows = memory.bytes() > 0;
+  memory = Tensor();
+  if (grows && plan_.may_shrink_memory) TENON_RETURN_IF_ERROR(place->Shrink());
+  TENON_ASSIGN_OR_RETURN(memory, Bytes(grows ? bytes + bytes / 8 : bytes, place));
+  return OkStatus();
+}
+
 void Frame::Unbind() {
   if (memory_ == nullptr) return;
   for (const auto& [slot, fixed] : memory_->fixed_values) value(slot) = Value();
@@ -55,10 +66,8 @@ Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
   if (memory == nullptr) return OkStatus();
   for (size_t i = 0; i < slabs_.size(); ++i) {
     if (slabs_[i].bytes() >= memory->slab_bytes[i]) continue;
-    slabs_[i] = Tensor();
     const auto& place = i == 0 ? plan_.work_memory : plan_.locations[i].allocator;
-    TENON_ASSIGN_OR_RETURN(slabs_[i], Bytes(memory->slab_bytes[i], place));
-    // All later runs write the slab; only the recorded run does not wait for huge pages.
+    TENON_RETURN_IF_ERROR(Enlarge(slabs_[i], memory->slab_bytes[i], place));
     if (plan_.owns_memory && plan_.locations[i].memory->SameDevice(CpuMemory())) {
       PreferHugePages(slabs_[i].raw(), slabs_[i].bytes(), HugePages::kPreferred);
     }
@@ -191,13 +200,9 @@ void Frame::Reset() {
 
 void* Frame::Scratch(size_t bytes) {
   bytes = std::max<size_t>(bytes, 1);  // null means that there is no memory
-  if (scratch_.bytes() < bytes) {
-    scratch_ = Tensor();
-    Result<Tensor> larger = Bytes(bytes, plan_.work_memory);
-    if (!larger) return nullptr;
-    scratch_ = std::move(*larger);
-  }
-  return scratch_.raw();
+  const bool is_there =
+      scratch_.bytes() >= bytes || Enlarge(scratch_, bytes, plan_.work_memory).ok();
+  return is_there ? scratch_.raw() : nullptr;
 }
 
 Result<Tensor> Frame::AllocateOutput(Slot slot, DataType type, const Shape& shape,

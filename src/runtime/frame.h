@@ -45,8 +45,9 @@ class Frame {
   void EndPart(const Region& region, bool is_ok);
   bool has_failed() const { return has_failed_; }
 
-  // Prepares for runs with the plan `memory` (null: for a recorded run): slabs, fixed values, views
-  // into the slabs. Does nothing if the frame is bound to that plan already. Error: out of memory.
+  // Prepares for runs with the plan `memory` (null: for a run without one): slabs, fixed values,
+  // views into the slabs. Does nothing if the frame is bound to that plan already. Error: out of
+  // memory.
   Status Bind(std::shared_ptr<const MemoryPlan> memory);
   // Points the slots in the memory of feeds and outputs to where that memory is now; those of an
   // output without memory are left.
@@ -99,6 +100,7 @@ class Frame {
  private:
   friend class FrameUse;
 
+  Status Enlarge(Tensor& memory, size_t bytes, const std::shared_ptr<Allocator>& place) const;
   void Unbind();
   // Whether the values in the slabs are bound to where these are now.
   bool AreSlabsInPlace() const;

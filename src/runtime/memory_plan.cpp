@@ -47,7 +47,9 @@ class MemoryPlanner {
     for (const uint32_t step : region_.steps) PlaceStep(step);
     KeepFixedValues();
     ClaimOutputs();
-    for (size_t i = 0; i < plan_.locations.size(); ++i) AssignOffsets(i);
+    for (size_t i = 0; i < plan_.locations.size(); ++i) {
+      if (!AssignOffsets(i)) return nullptr;
+    }
     PlaceParts();
     for (size_t slot = 0; slot < plan_.slot_count; ++slot) Bind(static_cast<Slot>(slot));
     std::stable_sort(result_->moving.begin(), result_->moving.end(),
@@ -104,7 +106,7 @@ class MemoryPlanner {
   // Strings and other values that own memory are not in the slab.
   bool CanBeBound(Slot slot) const {
     const SlotRecord& record = Record(slot);
-    return record.is_tensor && record.shape_is_fixed && record.type != DataType::kString;
+    return record.shape_is_fixed && record.type != DataType::kString;
   }
 
   void PlaceStep(uint32_t index) {
@@ -279,8 +281,9 @@ class MemoryPlanner {
     }
   }
 
-  // Places the largest first, each at the lowest offset that is free during its life.
-  void AssignOffsets(size_t location) {
+  // Places the largest first, each at the lowest offset that is free during its life. Returns false
+  // if that is too much memory.
+  bool AssignOffsets(size_t location) {
     const size_t alignment = plan_.locations[location].SlabAlignment();
     std::vector<size_t> order;
     for (size_t i = 0; i < storages_.size(); ++i) {
@@ -305,6 +308,7 @@ class MemoryPlanner {
         if (offset + bytes <= other.offset) break;
         offset = std::max(offset, other.end);
       }
+      if (offset > kMostPlannedBytes - std::min(bytes, kMostPlannedBytes)) return false;
       storage.offset = offset;
       size_t& slab_bytes = result_->slab_bytes[location];
       slab_bytes = std::max(slab_bytes, offset + bytes);
@@ -313,6 +317,7 @@ class MemoryPlanner {
                            [](size_t value, const Placed& one) { return value < one.offset; });
       placed.insert(above, {offset, offset + bytes, storage.first, storage.last});
     }
+    return true;
   }
 
   void Bind(Slot slot) {
@@ -356,6 +361,14 @@ class MemoryPlanner {
 };
 
 }  // namespace
+
+void SlotRecord::Set(const Value& known, bool has_fixed_data) {
+  shape_is_fixed = known.is_tensor();
+  data_is_fixed = has_fixed_data;
+  if (!known.is_tensor()) return;
+  type = known.tensor().type();
+  shape = known.tensor().shape();
+}
 
 std::span<const Slot> MemoryPlan::MovingWith(Slot root) const {
   const auto root_of = [&](Slot slot) { return bindings[static_cast<size_t>(slot)].root; };

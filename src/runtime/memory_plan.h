@@ -1,10 +1,11 @@
 // The memory plan of a region for certain feed shapes: the shape and place of every value that the
 // feed shapes determine.
 //
-// The first run with new feed shapes is recorded: each step finds its shapes and allocates its
-// outputs. The record shows which shapes and which elements depend on the feed shapes alone. Later
-// runs with the same shapes skip the steps whose elements are determined. Other determined values
-// lie at fixed offsets of one slab. All remaining steps run as in the first run.
+// Before the first run with new feed shapes, their effect is traced: the kernels are asked for the
+// shapes of their outputs, and steps run whose elements depend on the feed shapes alone. The run
+// and later ones with the same shapes skip those steps. Other determined values lie at fixed
+// offsets of one slab. All remaining steps find their shapes and allocate their outputs when they
+// run.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +20,27 @@
 
 namespace tenon {
 
-// What the recorded run found out about one slot.
+// There is no memory for a value with more bytes, nor for such a slab.
+constexpr size_t kMostPlannedBytes = SIZE_MAX / 2 - 4096;
+
+// What is known about one slot before the run.
 struct SlotRecord {
+  // Records the type and shape of `known`, and whether its elements are fixed.
+  void Set(const Value& known, bool has_fixed_data);
+
   DataType type = DataType::kUndefined;
   Shape shape;
-  bool is_tensor = false;
-  // Whether the shape and the elements depend only on the feed shapes and the constants.
+  // Whether the shape and the elements depend only on the feed shapes and the constants. Only a
+  // tensor has a shape.
   bool shape_is_fixed = false;
   bool data_is_fixed = false;
-  // The value, kept if its elements are fixed.
+  // The value that a step made, if its elements are fixed.
   Value value;
 };
 
 struct RunRecord {
   explicit RunRecord(size_t slots) : slots(slots) {}
+  SlotRecord& Of(Slot slot) { return slots[static_cast<size_t>(slot)]; }
   std::vector<SlotRecord> slots;
 };
 
@@ -77,7 +85,8 @@ struct MemoryPlan {
   std::span<const Slot> MovingWith(Slot root) const;
 };
 
-// Makes the plan for later runs of `region` with the shapes of the recorded run.
+// Makes the plan for runs of `region` with the shapes of the record, none of which has more than
+// kMostPlannedBytes. Null if a slab had more.
 std::shared_ptr<const MemoryPlan> PlanMemory(const Plan& plan, const Region& region,
                                              const RunRecord& record);
 

@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-constexpr size_t kMostFixedBytes = size_t{8} << 20;
+constexpr size_t kMostFixedBytes = size_t{2} << 20;
 
 }  // namespace
 

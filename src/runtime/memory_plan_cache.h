@@ -1,7 +1,6 @@
 // The memory plans of one region, by the shapes of the values that go into it.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,8 +18,6 @@ class MemoryPlanEntry {
  public:
   // Null until the plan is made.
   const std::shared_ptr<const MemoryPlan>& memory() const { return memory_; }
-  // True once: for the first caller since there is a plan.
-  bool TakeFirstUse() { return memory_ != nullptr && !is_used_ && !is_used_.exchange(true); }
 
  private:
   friend class MemoryPlanCache;
@@ -35,15 +32,14 @@ class MemoryPlanEntry {
   std::vector<Known> feeds_;
   std::vector<Known> live_in_;
   std::shared_ptr<const MemoryPlan> memory_;
-  std::atomic<bool> is_used_ = false;
 };
 
-// Keeps the plans that were used last, and of their fixed values 8 MiB besides those of the last
+// Keeps the plans that were used last, and of their fixed values 2 MiB besides those of the last
 // one: a value that grows with the square of a length, such as a mask, is not kept for each length.
 // Different lists of shapes never share a plan. Thread-safe.
 class MemoryPlanCache {
  public:
-  // Keeps up to `most_plans`; 0: every run is recorded.
+  // Keeps up to `most_plans`; 0: none.
   MemoryPlanCache(Region region, size_t most_plans)
       : region_(std::move(region)), most_plans_(most_plans) {}
 

@@ -163,13 +163,6 @@ class StepContext final : public KernelContext {
   std::optional<Runner> runner_;
 };
 
-void RecordShape(const Value& value, SlotRecord& slot) {
-  slot.is_tensor = value.is_tensor();
-  if (!slot.is_tensor) return;
-  slot.type = value.tensor().type();
-  slot.shape = value.tensor().shape();
-}
-
 }  // namespace
 
 std::string SubgraphPlace::ToString() const {
@@ -352,9 +345,13 @@ Status StepRunner::MoveTo(uint32_t index) {
     const Slot slot = first_uses[first_uses_].second;
     if (frame_.value(slot).has_value()) continue;  // in the caller's memory
     const MemoryPlan::Binding& binding = memory.bindings[static_cast<size_t>(slot)];
-    TENON_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(binding.type, binding.shape,
-                                                           plan_.LocationOf(slot).allocator));
-    frame_.value(slot) = std::move(tensor);
+    Result<Tensor> tensor =
+        Tensor::Allocate(binding.type, binding.shape, plan_.LocationOf(slot).allocator);
+    if (!tensor) {
+      const auto writer = static_cast<size_t>(first_uses[first_uses_].first);
+      return Failed(plan_.steps[writer], std::move(tensor.error()));
+    }
+    frame_.value(slot) = std::move(*tensor);
     frame_.BindMovingWith(slot);
   }
   return OkStatus();
@@ -385,20 +382,7 @@ Status StepRunner::TraceGiven(uint32_t index) {
   return OkStatus();
 }
 
-Status StepRunner::RunRecorded(RunRecord& record) {
-  const auto at = [&](Slot slot) -> SlotRecord& { return record.slots[static_cast<size_t>(slot)]; };
-  for (const auto& [slot, constant] : plan_.constants) {
-    at(slot).shape_is_fixed = at(slot).data_is_fixed = true;
-    RecordShape(constant, at(slot));
-  }
-  for (const std::vector<Slot>* there : {&region_.feeds, &region_.live_in}) {
-    for (const Slot slot : *there) {
-      const Value& value = frame_.value(slot);
-      at(slot).shape_is_fixed = value.is_tensor();
-      at(slot).data_is_fixed = false;
-      RecordShape(value, at(slot));
-    }
-  }
+Status StepRunner::RunUnplanned() {
   for (const uint32_t index : region_.steps) {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
@@ -406,7 +390,6 @@ Status StepRunner::RunRecorded(RunRecord& record) {
     TENON_RETURN_IF_ERROR(scope_.dump == nullptr ? RunUnboundStep(step) : RunDumped(step, [&] {
       return RunUnboundStep(step);
     }));
-    RecordStep(step, record);
     if (frame_.keeps_values()) continue;
     for (const Slot slot : plan_.InputsOf(step)) {
       if (slot == kNoSlot || region_.IsFetched(slot)) continue;
@@ -419,31 +402,76 @@ Status StepRunner::RunRecorded(RunRecord& record) {
   return TraceGiven(region_.end);
 }
 
-// Records which outputs the feed shapes determine, given which inputs they determine.
-void StepRunner::RecordStep(const Step& step, RunRecord& record) {
-  const auto at = [&](Slot slot) -> SlotRecord& { return record.slots[static_cast<size_t>(slot)]; };
-  const std::span<const Slot> inputs = plan_.InputsOf(step);
-  bool shapes_fixed = true, data_fixed = OutputsFollowInputs(step), data_read_fixed = true;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] == kNoSlot) continue;
-    shapes_fixed &= at(inputs[i]).shape_is_fixed;
-    data_fixed &= at(inputs[i]).data_is_fixed;
-    if (!step.traits.allocates_outputs && frame_.shapes().ReadData(i)) {
-      data_read_fixed &= at(inputs[i]).data_is_fixed;
+Result<bool> StepRunner::Trace(RunRecord& record) {
+  for (const auto& [slot, constant] : plan_.constants) record.Of(slot).Set(constant, true);
+  for (const std::vector<Slot>* there : {&region_.feeds, &region_.live_in}) {
+    for (const Slot slot : *there) record.Of(slot).Set(frame_.value(slot), false);
+  }
+  Result<bool> is_right = TraceSteps(record);
+  for (const uint32_t index : region_.steps) {
+    for (const Slot slot : plan_.OutputsOf(plan_.steps[index])) {
+      if (slot != kNoSlot) frame_.value(slot) = Value();
     }
   }
-  if (step.traits.reads_shapes_only) data_fixed = shapes_fixed;
-  const bool output_shapes_fixed =
-      data_fixed || (!step.traits.allocates_outputs && shapes_fixed && data_read_fixed);
+  return is_right;
+}
+
+Result<bool> StepRunner::TraceSteps(RunRecord& record) {
+  for (const uint32_t index : region_.steps) {
+    TENON_ASSIGN_OR_RETURN(const bool is_right, TraceStep(plan_.steps[index], record));
+    if (!is_right) return false;
+  }
+  return true;
+}
+
+Result<bool> StepRunner::TraceStep(const Step& step, RunRecord& record) {
+  bool shapes_fixed = true, data_fixed = true;
+  for (const Slot input : plan_.InputsOf(step)) {
+    if (input == kNoSlot) continue;
+    shapes_fixed &= record.Of(input).shape_is_fixed;
+    data_fixed &= record.Of(input).data_is_fixed;
+  }
+  const bool follows = step.traits.reads_shapes_only ? shapes_fixed : data_fixed;
+  if (follows && OutputsFollowInputs(step)) {
+    TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
+    TENON_RETURN_IF_ERROR(RunUnboundStep(step));
+    RecordValues(step, record);
+    return true;
+  }
+  const bool is_found_in_run =
+      !shapes_fixed || step.traits.allocates_outputs || !step.subgraphs.empty();
+  return is_found_in_run || RecordShapes(step, record);
+}
+
+void StepRunner::RecordValues(const Step& step, RunRecord& record) const {
   for (const Slot slot : plan_.OutputsOf(step)) {
     if (slot == kNoSlot) continue;
-    const Value& value = frame_.value(slot);
-    RecordShape(value, at(slot));
-    at(slot).shape_is_fixed = output_shapes_fixed;
-    // The caller may change what lies in the caller's memory.
-    at(slot).data_is_fixed = data_fixed && !frame_.LiesInOffered(slot);
-    if (at(slot).data_is_fixed) at(slot).value = value;
+    record.Of(slot).Set(frame_.value(slot), true);
+    record.Of(slot).value = frame_.value(slot);
   }
+}
+
+bool StepRunner::RecordShapes(const Step& step, RunRecord& record) {
+  ConcreteShapeContext& shapes = frame_.shapes();
+  shapes.Begin(*plan_.graph, *step.node, frame_.InputsOf(step));
+  const Status status = step.kernel->InferShapes(shapes);
+  const std::span<const Slot> inputs = plan_.InputsOf(step);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (shapes.ReadData(i) && !record.Of(inputs[i]).data_is_fixed) return true;
+  }
+  const std::span<const Slot> outputs = plan_.OutputsOf(step);
+  for (size_t i = 0; i < outputs.size() && status.ok(); ++i) {
+    if (outputs[i] == kNoSlot) continue;
+    const ConcreteShapeContext::OutputShape& output = shapes.output(i);
+    const DataType type = i == 0 && step.traits.is_view ? record.Of(inputs[0]).type : output.type;
+    const auto bytes = DataTypeBytes(type, output.shape.NumElements());
+    if (!output.set || bytes.value_or(SIZE_MAX) > kMostPlannedBytes) return false;
+    Value& value = frame_.value(outputs[i]);
+    value =
+        Tensor::View(type, output.shape, nullptr, nullptr, *plan_.LocationOf(outputs[i]).memory);
+    record.Of(outputs[i]).Set(value, false);
+  }
+  return status.ok();
 }
 
 Status StepRunner::FlushStream(const Step& step) {

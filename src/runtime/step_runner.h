@@ -28,9 +28,13 @@ class StepRunner {
 
   // Runs with the memory plan that the frame is bound to.
   Status RunPlanned();
-  // Runs without a plan: each step finds its shapes and memory. `record` receives what the feed
-  // shapes determined.
-  Status RunRecorded(RunRecord& record);
+  // Runs without a plan: each step finds its shapes and memory.
+  Status RunUnplanned();
+  // Finds out what the feed shapes determine: runs the steps whose elements they determine, and
+  // asks the kernels of the others for shapes alone. Leaves no values in the frame but those that
+  // were there. Returns whether all shapes are right; if not, a run without a plan reports what is
+  // wrong. Error: that of a step that ran.
+  Result<bool> Trace(RunRecord& record);
 
  private:
   // The error that ends the run. The failed node is also recorded in the scope.
@@ -51,7 +55,13 @@ class StepRunner {
   Status RunUnboundStep(const Step& step);
   Result<Stream*> WaitForInputs(const Step& step);
   Status AllocateOutputs(const Step& step, bool* is_done);
-  void RecordStep(const Step& step, RunRecord& record);
+  Result<bool> TraceSteps(RunRecord& record);
+  Result<bool> TraceStep(const Step& step, RunRecord& record);
+  // Records the outputs of a step that ran.
+  void RecordValues(const Step& step, RunRecord& record) const;
+  // Records the shapes that the kernel finds for the outputs; the frame gets tensors without
+  // memory. Returns false if they are wrong.
+  bool RecordShapes(const Step& step, RunRecord& record);
   // Between steps of a planned run: drops given feeds that were last read before step `index`, and
   // gives memory to the outputs that are first written in it.
   Status MoveTo(uint32_t index);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/arithmetic.h"
 #include "tensor/system_memory.h"
 
 namespace tenon {
@@ -13,10 +14,9 @@ namespace {
 constexpr size_t kLeastMedium = size_t{32} << 10;
 constexpr size_t kMostMedium = size_t{8} << 20;
 constexpr size_t kRegionBytes = size_t{32} << 20;
+constexpr size_t kPageBytes = size_t{64} << 10;  // a multiple of the system's
 // From this size on, another huge page no longer multiplies the memory that a process uses.
 constexpr size_t kEnoughForHugePages = kHugePageBytes / 2;
-
-bool IsMedium(size_t size) { return size >= kLeastMedium && size <= kMostMedium; }
 
 }  // namespace
 
@@ -43,10 +43,12 @@ std::byte* LastingMemory::Take(size_t size) {
 }
 
 void* LastingMemory::Allocate(size_t bytes) {
-  if (!IsMedium(bytes)) return AllocateSystemMemory(bytes, huge_pages_);
+  if (bytes > kMostMedium) return AllocateLarge(bytes);
+  if (bytes < kLeastMedium) return AllocateSystemMemory(bytes, huge_pages_);
   const size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const MutexLock lock(mutex_);
-  void* memory = stats_.bytes_in_use >= kEnoughForHugePages ? Take(size) : nullptr;
+  const bool fills_page = std::max(size, stats_.bytes_in_use) >= kEnoughForHugePages;
+  void* memory = fills_page ? Take(size) : nullptr;
   Region* const region = memory == nullptr ? nullptr : current_;
   if (memory == nullptr) memory = AllocateSystemMemory(size, huge_pages_);
   if (memory == nullptr) return nullptr;
@@ -57,11 +59,22 @@ void* LastingMemory::Allocate(size_t bytes) {
   return memory;
 }
 
+void* LastingMemory::AllocateLarge(size_t bytes) {
+  if (bytes > SIZE_MAX / 2) return nullptr;
+  const size_t size = RoundUp(bytes, kPageBytes);
+  void* const memory = ReserveHugePages(size, huge_pages_);
+  if (memory == nullptr) return AllocateSystemMemory(bytes, huge_pages_);
+  const MutexLock lock(mutex_);
+  blocks_[memory] = {nullptr, size};
+  return memory;
+}
+
 void LastingMemory::Free(void* memory) {
   const MutexLock lock(mutex_);
   const auto found = blocks_.find(memory);
   const Block block = found == blocks_.end() ? Block{nullptr, 0} : found->second;
   if (found != blocks_.end()) blocks_.erase(found);
+  if (block.size > kMostMedium) return ReturnHugePages(memory, block.size);
   stats_.bytes_in_use -= block.size;
   if (block.region == nullptr) {
     std::free(memory);

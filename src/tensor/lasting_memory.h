@@ -12,10 +12,10 @@
 namespace tenon {
 
 // Places blocks of medium size side by side in huge pages, which a process fills in an eighth of
-// the time that small pages take, or, with kIfQuick, in pages that take less. All other blocks, and
-// the first ones, which would not fill a huge page, come from the C library. Addresses of freed
-// blocks are not reused while a neighbour lives, but their memory goes back to the system.
-// Thread-safe.
+// the time that small pages take, or, with kIfQuick, in pages that take less. Large blocks have
+// such pages of their own. Small blocks, and the first ones, which would not fill a huge page, come
+// from the C library. The memory of other freed blocks goes back to the system at once; addresses
+// of medium blocks are not reused while a neighbour lives. Thread-safe.
 class LastingMemory final : public Allocator {
  public:
   explicit LastingMemory(HugePages huge_pages) : huge_pages_(huge_pages) {}
@@ -32,12 +32,14 @@ class LastingMemory final : public Allocator {
 
  private:
   struct Region;
-  // Of medium size. Kept apart from the memory, which must not be touched before its owner uses it.
+  // Of medium or large size. Kept apart from the memory, which must not be touched before its owner
+  // uses it.
   struct Block {
-    Region* region;  // null: from the C library
+    Region* region;  // null: from the C library, or large
     size_t size;
   };
 
+  void* AllocateLarge(size_t bytes);
   // Room for `size` bytes in the current region or in a new one; null if the system has none.
   std::byte* Take(size_t size);
   void FreeInRegion(Region& region, void* memory, size_t size);
