@@ -53,7 +53,7 @@ void* ReserveHugePages(size_t, HugePages) { return nullptr; }
 #else
 void* ReserveHugePages(size_t bytes, HugePages when) {
   void* const mapped = mmap(nullptr, bytes + kHugePageBytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   auto* const first = static_cast<std::byte*>(mapped);
   const size_t before = -reinterpret_cast<uintptr_t>(first) % kHugePageBytes;
