@@ -8,33 +8,26 @@
 namespace tenon::kernels {
 namespace {
 
-template <class T>
-Complex<T> operator+(Complex<T> a, Complex<T> b) {
-  return {a.re + b.re, a.im + b.im};
-}
-template <class T>
-Complex<T> operator-(Complex<T> a, Complex<T> b) {
-  return {a.re - b.re, a.im - b.im};
-}
-template <class T>
-Complex<T> operator*(Complex<T> a, Complex<T> b) {
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-// a times -i.
-template <class T>
-Complex<T> TurnBack(Complex<T> a) {
-  return {a.im, -a.re};
-}
-template <class T>
-Complex<T> Conjugate(Complex<T> a) {
-  return {a.re, -a.im};
-}
-
 // exp(-2 pi i j / n).
 template <class T>
 Complex<T> Root(size_t j, size_t n) {
   const double angle = -2 * M_PI * static_cast<double>(j) / static_cast<double>(n);
   return {static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle))};
+}
+
+// All roots of the length n; a quarter of a turn and a reflection are exact.
+template <class T>
+void FillRoots(size_t n, Complex<T>* roots) {
+  for (size_t j = 0; j < n; ++j) {
+    if (n % 4 == 0 && j >= n / 4) {
+      const Complex<T> before = roots[j - n / 4];
+      roots[j] = {before.im, -before.re};
+    } else if (2 * j > n) {
+      roots[j] = {roots[n - j].re, -roots[n - j].im};
+    } else {
+      roots[j] = Root<T>(j, n);
+    }
+  }
 }
 
 // The factors that passes have, 4 first; none if a larger one remains.
@@ -53,56 +46,19 @@ bool HasSmallFactors(size_t n) {
 
 size_t PaddedLength(size_t n) { return HasSmallFactors(n) ? 0 : std::bit_ceil(2 * n - 1); }
 
-// One pass of Stockham's algorithm over arrays seen as [radix, m, stride]:
-// y[p, k, q] = w^(p k) sum(x[j, p, q] exp(-2 pi i j k / radix)), where w is the root of the length
-// radix * m and roots[stride] is w.
-template <class T, size_t kRadix>
-void Pass(const Complex<T>* x, Complex<T>* y, size_t m, size_t stride, const Complex<T>* roots) {
-  for (size_t p = 0; p < m; ++p) {
-    const Complex<T>* from = x + stride * p;
-    Complex<T>* into = y + stride * kRadix * p;
-    const Complex<T> w1 = roots[stride * p];
-    for (size_t q = 0; q < stride; ++q) {
-      if constexpr (kRadix == 2) {
-        const Complex<T> a = from[q], b = from[q + stride * m];
-        into[q] = a + b;
-        into[q + stride] = (a - b) * w1;
-      } else {
-        const Complex<T> a = from[q], b = from[q + stride * m];
-        const Complex<T> c = from[q + 2 * stride * m], d = from[q + 3 * stride * m];
-        const Complex<T> w2 = roots[2 * stride * p], w3 = roots[3 * stride * p];
-        const Complex<T> even = a + c, odd = b + d, other = a - c, turned = TurnBack(b - d);
-        into[q] = even + odd;
-        into[q + stride] = (other + turned) * w1;
-        into[q + 2 * stride] = (even - odd) * w2;
-        into[q + 3 * stride] = (other - turned) * w3;
-      }
-    }
-  }
-}
-
-// The same for any radix; n is the whole length.
-template <class T>
-void PassOf(size_t radix, const Complex<T>* x, Complex<T>* y, size_t m, size_t stride, size_t n,
-            const Complex<T>* roots) {
-  for (size_t p = 0; p < m; ++p) {
-    for (size_t q = 0; q < stride; ++q) {
-      const Complex<T>* from = x + stride * p + q;
-      Complex<T>* into = y + stride * radix * p + q;
-      for (size_t k = 0; k < radix; ++k) {
-        Complex<T> sum = from[0];
-        for (size_t j = 1; j < radix; ++j) {
-          sum = sum + from[j * stride * m] * roots[j * k % radix * (n / radix)];
-        }
-        into[k * stride] = sum * roots[stride * p * k];
-      }
-    }
-  }
-}
-
 template <class T>
 size_t RoundUp64(size_t count) {
   return (count * sizeof(Complex<T>) + 63) / 64 * 64;
+}
+
+// y = x times the number, for each line; the imaginary part times `sign`, 1 or -1. y may be x.
+template <class T>
+void TimesNumber(const T* x, size_t lines, Complex<T> number, T sign, T* y) {
+  for (size_t line = 0; line < lines; ++line) {
+    const T re = x[line], im = x[lines + line];
+    y[line] = re * number.re - im * number.im;
+    y[lines + line] = (re * number.im + im * number.re) * sign;
+  }
 }
 
 }  // namespace
@@ -127,7 +83,7 @@ Fft<T>::Fft(size_t n, void* tables) : n_(n), padded_(PaddedLength(n)) {
   const size_t length = padded_ ? padded_ : n;
   factor_count_ = Factorize(length, &factors_);
   roots_ = take(length);
-  for (size_t j = 0; j < length; ++j) roots_[j] = Root<T>(j, length);
+  FillRoots(length, roots_);
   if (padded_ == 0) {
     chirp_ = filter_ = nullptr;
     return;
@@ -143,76 +99,90 @@ Fft<T>::Fft(size_t n, void* tables) : n_(n), padded_(PaddedLength(n)) {
   }
   std::fill_n(filter_, padded_, Complex<T>{0, 0});
   for (size_t j = 0; j < n; ++j) {
-    filter_[j] = Conjugate(chirp_[j]);
+    filter_[j] = {chirp_[j].re, -chirp_[j].im};
     if (j > 0) filter_[padded_ - j] = filter_[j];
   }
-  Transform(filter_, work);
+  Transform(&filter_[0].re, 1, &work[0].re);
 }
 
 template <class T>
-size_t Fft<T>::WorkBytes() const {
-  return padded_ ? 2 * RoundUp64<T>(padded_) : RoundUp64<T>(n_);
+size_t Fft<T>::WorkBytes(size_t n, size_t lines) {
+  const size_t padded = PaddedLength(n);
+  return padded ? 2 * RoundUp64<T>(padded * lines) : RoundUp64<T>(n * lines);
 }
 
-// For the length that is the product of the factors. The result ends up in x.
+// For the length that is the product of the factors.
 template <class T>
-void Fft<T>::Transform(Complex<T>* x, Complex<T>* work) const {
-  const size_t length = padded_ ? padded_ : n_;
-  Complex<T>* from = x;
-  Complex<T>* into = work;
-  size_t stride = 1, rest = length;
-  for (size_t i = 0; i < factor_count_; ++i) {
-    const size_t radix = factors_[i];
-    const size_t m = rest / radix;
-    if (radix == 4) {
-      Pass<T, 4>(from, into, m, stride, roots_);
-    } else if (radix == 2) {
-      Pass<T, 2>(from, into, m, stride, roots_);
-    } else {
-      PassOf(radix, from, into, m, stride, length, roots_);
-    }
-    std::swap(from, into);
-    stride *= radix;
-    rest = m;
-  }
-  if (from != x) std::copy_n(from, length, x);
+void Fft<T>::Transform(T* x, size_t lines, T* work) const {
+  const FftPasses<T> passes = {
+      padded_ ? padded_ : n_, {factors_.data(), factor_count_}, &roots_[0].re};
+  RunFftPasses(passes, lines, x, work);
 }
 
 // x[k] = chirp[k] * sum(x[j] chirp[j] conj(chirp[k - j])).
 template <class T>
-void Fft<T>::Convolve(Complex<T>* x, Complex<T>* work) const {
-  Complex<T>* const line = work;
-  Complex<T>* const other = work + RoundUp64<T>(padded_) / sizeof(Complex<T>);
-  for (size_t j = 0; j < n_; ++j) line[j] = x[j] * chirp_[j];
-  std::fill(line + n_, line + padded_, Complex<T>{0, 0});
-  Transform(line, other);
+void Fft<T>::Convolve(T* x, size_t lines, T* work) const {
+  T* const padded = work;
+  T* const other = work + RoundUp64<T>(padded_ * lines) / sizeof(T);
+  for (size_t j = 0; j < n_; ++j) {
+    TimesNumber(x + 2 * lines * j, lines, chirp_[j], T{1}, padded + 2 * lines * j);
+  }
+  std::fill(padded + 2 * lines * n_, padded + 2 * lines * padded_, T{0});
+  Transform(padded, lines, other);
   // The inverse transform is the conjugate of the conjugate's transform.
-  for (size_t j = 0; j < padded_; ++j) line[j] = Conjugate(line[j] * filter_[j]);
-  Transform(line, other);
+  for (size_t j = 0; j < padded_; ++j) {
+    TimesNumber(padded + 2 * lines * j, lines, filter_[j], T{-1}, padded + 2 * lines * j);
+  }
+  Transform(padded, lines, other);
   const T scale = T{1} / static_cast<T>(padded_);
   for (size_t k = 0; k < n_; ++k) {
-    const Complex<T> value = Conjugate(line[k]) * chirp_[k];
-    x[k] = {value.re * scale, value.im * scale};
+    // (a b*)* = a* b
+    const Complex<T> factor = {chirp_[k].re * scale, -chirp_[k].im * scale};
+    TimesNumber(padded + 2 * lines * k, lines, factor, T{-1}, x + 2 * lines * k);
   }
 }
 
 template <class T>
-void Fft<T>::Run(Complex<T>* x, bool inverse, void* work) const {
-  auto* const memory = static_cast<Complex<T>*>(work);
-  if (inverse) {
-    for (size_t j = 0; j < n_; ++j) x[j] = Conjugate(x[j]);
-  }
+void Fft<T>::Run(T* x, size_t lines, bool inverse, void* work) const {
+  const auto scale_parts = [&](T re, T im) {
+    for (size_t j = 0; j < n_; ++j) {
+      for (size_t line = 0; line < lines; ++line) {
+        x[2 * lines * j + line] *= re;
+        x[2 * lines * j + lines + line] *= im;
+      }
+    }
+  };
+  if (inverse) scale_parts(1, -1);
   if (padded_) {
-    Convolve(x, memory);
+    Convolve(x, lines, static_cast<T*>(work));
   } else {
-    Transform(x, memory);
+    Transform(x, lines, static_cast<T*>(work));
   }
-  if (!inverse) return;
-  const T scale = T{1} / static_cast<T>(n_);
-  for (size_t j = 0; j < n_; ++j) x[j] = {x[j].re * scale, -x[j].im * scale};
+  if (inverse) scale_parts(T{1} / static_cast<T>(n_), T{-1} / static_cast<T>(n_));
+}
+
+template <class T>
+size_t RealFft<T>::TableBytes(size_t n) {
+  const size_t half = Fft<T>::TableBytes(n / 2);
+  return half == SIZE_MAX ? half : half + RoundUp64<T>(n / 4 + 1);
+}
+
+template <class T>
+RealFft<T>::RealFft(size_t n, void* tables) : half_(n / 2, tables), n_(n) {
+  turns_ =
+      reinterpret_cast<Complex<T>*>(static_cast<std::byte*>(tables) + Fft<T>::TableBytes(n / 2));
+  for (size_t k = 0; k <= n / 4; ++k) turns_[k] = Root<T>(k, n);
+}
+
+template <class T>
+void RealFft<T>::Run(T* x, size_t lines, void* work) const {
+  half_.Run(x, lines, false, work);
+  UntangleReal(n_ / 2, &turns_[0].re, lines, x);
 }
 
 template class Fft<float>;
 template class Fft<double>;
+template class RealFft<float>;
+template class RealFft<double>;
 
 }  // namespace tenon::kernels

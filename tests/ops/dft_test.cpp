@@ -1,5 +1,7 @@
 #include <cmath>
 #include <complex>
+#include <limits>
+#include <utility>
 
 #include "ops/op_cases.h"
 #include "ops/reference.h"
@@ -23,10 +25,11 @@ Complexes Transform(const Complexes& x, bool inverse) {
 }
 
 template <class T>
-void CheckLength(int64_t n, int64_t given, int64_t parts, bool inverse, bool onesided) {
-  SCOPED_TRACE(Format("length {} as {}, {} parts, inverse {}, onesided {}", n, given, parts,
-                      inverse, onesided));
-  const Tensor x = Scattered<T>({2, n, 3, parts});
+void CheckLength(int64_t n, int64_t given, int64_t parts, bool inverse, bool onesided,
+                 int64_t outer = 2, int64_t inner = 3) {
+  SCOPED_TRACE(Format("length {} as {}, {} parts, inverse {}, onesided {}, {} by {} signals", n,
+                      given, parts, inverse, onesided, outer, inner));
+  const Tensor x = Scattered<T>({outer, n, inner, parts});
   const bool to_real = inverse && onesided;
   const Tensor y = RunTensorOp(
       {"DFT",
@@ -34,12 +37,12 @@ void CheckLength(int64_t n, int64_t given, int64_t parts, bool inverse, bool one
        {x, Ints({given}), Ints({1})},
        MakeAttributes(Attr("inverse", int64_t{inverse}), Attr("onesided", int64_t{onesided}))});
   const int64_t bins = onesided && !inverse ? given / 2 + 1 : given;
-  ASSERT_EQ(y.shape(), Shape({2, bins, 3, to_real ? 1 : 2}));
-  for (int64_t line = 0; line < 6; ++line) {
+  ASSERT_EQ(y.shape(), Shape({outer, bins, inner, to_real ? 1 : 2}));
+  for (int64_t line = 0; line < outer * inner; ++line) {
     Complexes signal(static_cast<size_t>(given));
     const auto at = [&](int64_t j) {
       if (j >= n) return std::complex<double>();
-      const int64_t i = ((line / 3 * n + j) * 3 + line % 3) * parts;
+      const int64_t i = ((line / inner * n + j) * inner + line % inner) * parts;
       return std::complex<double>(static_cast<double>(x.data<T>()[i]),
                                   parts == 2 ? static_cast<double>(x.data<T>()[i + 1]) : 0);
     };
@@ -50,7 +53,7 @@ void CheckLength(int64_t n, int64_t given, int64_t parts, bool inverse, bool one
     }
     const Complexes expected = Transform(signal, inverse);
     for (int64_t k = 0; k < bins; ++k) {
-      const int64_t i = ((line / 3 * bins + k) * 3 + line % 3) * (to_real ? 1 : 2);
+      const int64_t i = ((line / inner * bins + k) * inner + line % inner) * (to_real ? 1 : 2);
       const double tolerance = (sizeof(T) == 8 ? 1e-12 : 2e-6) * static_cast<double>(given + 8);
       ASSERT_NEAR(y.data<T>()[i], expected[static_cast<size_t>(k)].real(), tolerance);
       if (!to_real) {
@@ -65,6 +68,36 @@ TEST(DftTest, TransformsAnyLength) {
                           30, 34, 60, 64, 97, 100, 128, 143, 169, 210, 251, 509}) {
     CheckLength<float>(n, n, 2, false, false);
     CheckLength<double>(n, n, 2, true, false);
+    CheckLength<double>(n, n, 1, false, false);
+    CheckLength<float>(n, n, 1, false, true);
+  }
+}
+
+// As many at once as a vector has lanes, and some are left.
+TEST(DftTest, TransformsAnyNumberOfSignals) {
+  for (const int64_t n : {9, 20, 22, 97}) {
+    for (const auto& [outer, inner] : {std::pair{1, 1}, {1, 2}, {7, 1}, {33, 1}, {1, 40}, {5, 9}}) {
+      CheckLength<float>(n, n, 2, false, false, outer, inner);
+      CheckLength<double>(n, n, 1, false, true, outer, inner);
+      CheckLength<float>(n, n, 1, true, false, outer, inner);
+    }
+  }
+}
+
+TEST(DftTest, SignalsDoNotMeet) {
+  Tensor x = Scattered({20, 12, 1});
+  const Tensor before = RunTensorOp({"DFT", 20, {x}});
+  x.data<float>()[3 * 12 + 5] = std::numeric_limits<float>::quiet_NaN();
+  x.data<float>()[4 * 12] = std::numeric_limits<float>::infinity();
+  const Tensor y = RunTensorOp({"DFT", 20, {x}});
+  for (int64_t signal = 0; signal < 20; ++signal) {
+    for (int64_t i = signal * 24; i < signal * 24 + 24; ++i) {
+      if (signal == 3 || signal == 4) {
+        EXPECT_FALSE(std::isfinite(y.data<float>()[i]) && i % 2 == 0) << i;
+      } else {
+        EXPECT_EQ(y.data<float>()[i], before.data<float>()[i]) << i;
+      }
+    }
   }
 }
 

@@ -1,5 +1,7 @@
 // DFT and STFT, and Rfft and Irfft of com.microsoft.
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "base/arithmetic.h"
 #include "kernels/fft.h"
@@ -8,8 +10,6 @@
 
 namespace tenon {
 namespace {
-
-using kernels::Complex;
 
 // --- DFT ---
 
@@ -87,49 +87,41 @@ Status InferDft(const DftAttrs& attrs, ShapeContext& context) {
   return InferDftAlong(attrs, axis, context);
 }
 
-// One signal of `in` elements, `stride` elements apart, as `n` complex numbers.
-template <class T, class C>
-void LoadSignal(const T* x, const DftSizes& sizes, bool from_half, size_t n, Complex<C>* line) {
-  const size_t stride = sizes.inner * sizes.in_parts;
-  const auto at = [&](size_t j) {
-    if (j >= sizes.in) return Complex<C>{0, 0};
-    return Complex<C>{static_cast<C>(x[j * stride]),
-                      sizes.in_parts == 2 ? static_cast<C>(x[j * stride + 1]) : 0};
-  };
-  if (!from_half) {
-    for (size_t j = 0; j < n; ++j) line[j] = at(j);
-    return;
-  }
-  // The other half of a real signal's spectrum mirrors this one.
-  for (size_t j = 0; j <= n / 2; ++j) {
-    line[j] = at(j);
-    if (j == 0 || 2 * j == n) {
-      line[j].im = 0;
-    } else {
-      line[n - j] = {line[j].re, -line[j].im};
-    }
-  }
+// Many signals are transformed at once, one in each lane of a vector: an array [n, 2, lines] has
+// the real and imaginary parts of as many signals as there are lanes, or of one.
+constexpr size_t kMostLines = 64;
+// Numbers of each signal that are moved to and from its lane at a time: those of all signals stay
+// in the nearest cache.
+constexpr size_t kBlock = 8;
+
+// How many of so many signals of length n are transformed at once. So many numbers of a long one
+// would not fit into a cache.
+template <class C>
+size_t LinesAtOnce(size_t signals, size_t n) {
+  constexpr size_t kLong = size_t{1} << 16;
+  return signals == 1 || n > kLong ? 1 : kernels::FftLanes<C>();
 }
 
-template <class T, class C>
-void StoreSignal(const Complex<C>* line, const DftSizes& sizes, T* y) {
-  const size_t stride = sizes.inner * sizes.out_parts;
-  for (size_t j = 0; j < sizes.out; ++j) {
-    y[j * stride] = static_cast<T>(line[j].re);
-    if (sizes.out_parts == 2) y[j * stride + 1] = static_cast<T>(line[j].im);
-  }
-}
-
-// The memory of transforms of length n: tables, then the work memory of each task.
+// The memory of transforms of so many signals of length n: tables, then for each task the array of
+// its signals and the transform's work memory. Real signals of an even length take half.
 template <class C>
 struct DftMemory {
-  size_t table_bytes, task_bytes;
-  explicit DftMemory(size_t n) : table_bytes(kernels::Fft<C>::TableBytes(n)) {
-    // Work memory is at most the tables', plus the line.
-    task_bytes = table_bytes == SIZE_MAX ? SIZE_MAX / 4 : 2 * table_bytes;
+  size_t n, lines, tasks, table_bytes, array_bytes = 0, task_bytes = SIZE_MAX / 4;
+  bool is_real;
+
+  DftMemory(size_t length, size_t signals, bool has_real_signals)
+      : n(length),
+        lines(LinesAtOnce<C>(signals, n)),
+        tasks((signals + lines - 1) / lines),
+        is_real(has_real_signals && n % 2 == 0) {
+    table_bytes = is_real ? kernels::RealFft<C>::TableBytes(n) : kernels::Fft<C>::TableBytes(n);
+    if (table_bytes == SIZE_MAX) return;
+    array_bytes = RoundUp<size_t>((is_real ? n + 2 : 2 * n) * lines * sizeof(C), 64);
+    task_bytes = array_bytes + (is_real ? kernels::RealFft<C>::WorkBytes(n, lines)
+                                        : kernels::Fft<C>::WorkBytes(n, lines));
   }
   // SIZE_MAX if it does not fit size_t.
-  size_t bytes(size_t tasks, const KernelContext& context) const {
+  size_t bytes(const KernelContext& context) const {
     return CheckedAdd(table_bytes, context.TaskScratchBytes(tasks, task_bytes)).value_or(SIZE_MAX);
   }
 };
@@ -138,32 +130,132 @@ Status NoMemoryFor(size_t n) {
   return RuntimeException("out of memory for a transform of length {}", n);
 }
 
-// T is the signal's type, and the transform computes in C. `x` may be `y` if they have equally many
-// numbers.
+// Transforms the signals of one task. T is their type, and the transform computes in C.
 template <class T, class C>
-void TransformIn(std::byte* memory, const DftAttrs& attrs, const DftSizes& sizes, size_t n,
-                 KernelContext& context, const T* x, T* y) {
-  const DftMemory<C> need(n);
-  const kernels::Fft<C> fft(n, memory);
-  const size_t line_bytes = RoundUp<size_t>(n * sizeof(Complex<C>), 64);
-  context.ForEachTaskIn(
-      memory + need.table_bytes, sizes.outer * sizes.inner, need.task_bytes,
-      [&](size_t task, std::byte* scratch) {
-        auto* line = reinterpret_cast<Complex<C>*>(scratch);
-        const size_t outer = task / sizes.inner, inner = task % sizes.inner;
-        LoadSignal(x + (outer * sizes.in * sizes.inner + inner) * sizes.in_parts, sizes,
-                   attrs.onesided && attrs.inverse, n, line);
-        fft.Run(line, attrs.inverse, scratch + line_bytes);
-        StoreSignal(line, sizes, y + (outer * sizes.out * sizes.inner + inner) * sizes.out_parts);
-      });
+class Dft {
+ public:
+  // window  [n], a factor for each element of a signal; null: none
+  Dft(const DftMemory<C>& need, const DftSizes& sizes, const DftAttrs& attrs, const T* window,
+      std::byte* tables)
+      : need_(need),
+        sizes_(sizes),
+        is_inverse_(attrs.inverse),
+        is_from_half_(attrs.inverse && attrs.onesided),
+        window_(window) {
+    if (need.is_real) {
+      real_.emplace(need.n, tables);
+    } else {
+      complex_.emplace(need.n, tables);
+    }
+  }
+
+  // `from` and `into` have where each signal begins, at most need.lines.
+  void Run(std::span<const T* const> from, std::span<T* const> into, std::byte* scratch) const {
+    auto* const x = reinterpret_cast<C*>(scratch);
+    Load(from, x);
+    if (real_) {
+      real_->Run(x, need_.lines, scratch + need_.array_bytes);
+    } else {
+      complex_->Run(x, need_.lines, is_inverse_, scratch + need_.array_bytes);
+    }
+    Store(x, into);
+  }
+
+ private:
+  // Lanes without a signal get zeros.
+  void Load(std::span<const T* const> from, C* x) const {
+    const size_t lines = need_.lines, stride = sizes_.inner * sizes_.in_parts;
+    const size_t stored = std::min(is_from_half_ ? need_.n / 2 + 1 : need_.n, sizes_.in);
+    // Two elements of a real signal are one complex number for its transform.
+    const size_t step = real_ ? lines : 2 * lines;
+    std::fill_n(x, need_.n * step, C{0});
+    for (size_t begin = 0; begin < stored; begin += kBlock) {
+      const size_t end = std::min(stored, begin + kBlock);
+      for (size_t line = 0; line < from.size(); ++line) {
+        for (size_t j = begin; j < end; ++j) {
+          C* const into = x + step * j + line;
+          into[0] = static_cast<C>(from[line][j * stride]);
+          if (sizes_.in_parts == 2) into[lines] = static_cast<C>(from[line][j * stride + 1]);
+        }
+      }
+    }
+    if (is_from_half_) Mirror(x);
+    for (size_t j = 0; window_ != nullptr && j < need_.n; ++j) {
+      for (size_t i = 0; i < step; ++i) x[step * j + i] *= static_cast<C>(window_[j]);
+    }
+  }
+
+  // The other half of a real signal's spectrum mirrors the first.
+  void Mirror(C* x) const {
+    const size_t n = need_.n, lines = need_.lines;
+    const auto make_real = [&](size_t j) { std::fill_n(x + (2 * j + 1) * lines, lines, C{0}); };
+    make_real(0);
+    if (n % 2 == 0) make_real(n / 2);
+    for (size_t j = 1; 2 * j < n; ++j) {
+      const C* const here = x + 2 * j * lines;
+      C* const there = x + 2 * (n - j) * lines;
+      std::copy_n(here, lines, there);
+      for (size_t line = 0; line < lines; ++line) there[lines + line] = -here[lines + line];
+    }
+  }
+
+  void Store(const C* x, std::span<T* const> into) const {
+    const size_t lines = need_.lines, stride = sizes_.inner * sizes_.out_parts;
+    for (size_t begin = 0; begin < sizes_.out; begin += kBlock) {
+      const size_t end = std::min(sizes_.out, begin + kBlock);
+      for (size_t line = 0; line < into.size(); ++line) {
+        for (size_t j = begin; j < end; ++j) {
+          const bool is_mirrored = real_ && 2 * j > need_.n;
+          const C* const from = x + 2 * lines * (is_mirrored ? need_.n - j : j) + line;
+          into[line][j * stride] = static_cast<T>(from[0]);
+          if (sizes_.out_parts == 1) continue;
+          const auto im = static_cast<T>(from[lines]);
+          into[line][j * stride + 1] = is_mirrored ? -im : im;
+        }
+      }
+    }
+  }
+
+  const DftMemory<C>& need_;
+  const DftSizes sizes_;
+  const bool is_inverse_, is_from_half_;
+  const T* const window_;
+  std::optional<kernels::Fft<C>> complex_;
+  std::optional<kernels::RealFft<C>> real_;
+};
+
+// `x` may be `y` if they have equally many numbers.
+template <class T, class C>
+void TransformIn(std::byte* memory, const DftMemory<C>& need, const DftAttrs& attrs,
+                 const DftSizes& sizes, KernelContext& context, const T* x, T* y) {
+  const Dft<T, C> dft(need, sizes, attrs, nullptr, memory);
+  const size_t signals = sizes.outer * sizes.inner;
+  const auto run = [&](size_t task, std::byte* scratch) {
+    const size_t first = task * need.lines, count = std::min(need.lines, signals - first);
+    const T* from[kMostLines];
+    T* into[kMostLines];
+    for (size_t line = 0; line < count; ++line) {
+      const size_t outer = (first + line) / sizes.inner, inner = (first + line) % sizes.inner;
+      from[line] = x + (outer * sizes.in * sizes.inner + inner) * sizes.in_parts;
+      into[line] = y + (outer * sizes.out * sizes.inner + inner) * sizes.out_parts;
+    }
+    dft.Run({from, count}, {into, count}, scratch);
+  };
+  context.ForEachTaskIn(memory + need.table_bytes, need.tasks, need.task_bytes, run);
+}
+
+// For signals of length n that have these sizes.
+template <class C>
+DftMemory<C> MemoryFor(const DftAttrs& attrs, const DftSizes& sizes, size_t n) {
+  return DftMemory<C>(n, sizes.outer * sizes.inner, sizes.in_parts == 1 && !attrs.inverse);
 }
 
 template <class T, class C>
 Status Transform(const DftAttrs& attrs, const DftSizes& sizes, size_t n, KernelContext& context) {
-  auto* memory = static_cast<std::byte*>(
-      context.Scratch(DftMemory<C>(n).bytes(sizes.outer * sizes.inner, context)));
+  const DftMemory<C> need = MemoryFor<C>(attrs, sizes, n);
+  auto* memory = static_cast<std::byte*>(context.Scratch(need.bytes(context)));
   if (memory == nullptr) return NoMemoryFor(n);
-  TransformIn<T, C>(memory, attrs, sizes, n, context, context.Input(0).data<T>(),
+  TransformIn<T, C>(memory, need, attrs, sizes, context, context.Input(0).data<T>(),
                     context.Output(0).data<T>());
   return OkStatus();
 }
@@ -282,28 +374,23 @@ Status RunStftOf(const StftAttrs& attrs, KernelContext& context) {
   } else if (attrs.onesided) {
     n = length;
   }
-  const DftMemory<C> need(n);
-  const size_t tasks = static_cast<size_t>(y.shape()[0]) * frames;
-  auto* memory = static_cast<std::byte*>(context.Scratch(need.bytes(tasks, context)));
+  const size_t signals = static_cast<size_t>(y.shape()[0]) * frames;
+  const DftMemory<C> need(n, signals, parts == 1);
+  auto* memory = static_cast<std::byte*>(context.Scratch(need.bytes(context)));
   if (memory == nullptr) return NoMemoryFor(n);
-  const kernels::Fft<C> fft(n, memory);
-  const size_t line_bytes = RoundUp<size_t>(n * sizeof(Complex<C>), 64);
-  context.ForEachTaskIn(
-      memory + need.table_bytes, tasks, need.task_bytes, [&](size_t task, std::byte* scratch) {
-        auto* line = reinterpret_cast<Complex<C>*>(scratch);
-        const T* from = signal.data<T>() + (task / frames * length + task % frames * step) * parts;
-        for (size_t j = 0; j < n; ++j) {
-          const C weight = window ? static_cast<C>(window[j]) : 1;
-          line[j] = {static_cast<C>(from[j * parts]) * weight,
-                     parts == 2 ? static_cast<C>(from[j * parts + 1]) * weight : 0};
-        }
-        fft.Run(line, false, scratch + line_bytes);
-        T* into = y.data<T>() + task * bins * 2;
-        for (size_t j = 0; j < bins; ++j) {
-          into[2 * j] = static_cast<T>(line[j].re);
-          into[2 * j + 1] = static_cast<T>(line[j].im);
-        }
-      });
+  const Dft<T, C> dft(need, {signals, n, bins, 1, parts, 2}, {}, window, memory);
+  const auto run = [&](size_t task, std::byte* scratch) {
+    const size_t first = task * need.lines, count = std::min(need.lines, signals - first);
+    const T* from[kMostLines];
+    T* into[kMostLines];
+    for (size_t line = 0; line < count; ++line) {
+      const size_t batch = (first + line) / frames, frame = (first + line) % frames;
+      from[line] = signal.data<T>() + (batch * length + frame * step) * parts;
+      into[line] = y.data<T>() + (first + line) * bins * 2;
+    }
+    dft.Run({from, count}, {into, count}, scratch);
+  };
+  context.ForEachTaskIn(memory + need.table_bytes, need.tasks, need.task_bytes, run);
   return OkStatus();
 }
 
@@ -396,8 +483,7 @@ Status RunRfftOf(size_t signal_rank, KernelContext& context) {
   size_t bytes = 0;
   for (size_t axis = first; axis <= last; ++axis) {
     const DftSizes sizes = sizes_of(axis);
-    const DftMemory<double> need(length_of(axis));
-    bytes = std::max(bytes, need.bytes(sizes.outer * sizes.inner, context));
+    bytes = std::max(bytes, MemoryFor<double>({}, sizes, length_of(axis)).bytes(context));
   }
   const size_t spare_bytes =
       kInverse && first < last ? RoundUp<size_t>(x.size() * sizeof(T), 64) : 0;
@@ -405,8 +491,10 @@ Status RunRfftOf(size_t signal_rank, KernelContext& context) {
       static_cast<std::byte*>(context.Scratch(CheckedAdd(bytes, spare_bytes).value_or(SIZE_MAX)));
   if (spare == nullptr) return NoMemoryFor(length_of(last));
   const auto transform = [&](size_t axis, const T* from, T* into) {
-    TransformIn<T, double>(spare + spare_bytes, {.inverse = kInverse, .onesided = axis == last},
-                           sizes_of(axis), length_of(axis), context, from, into);
+    const DftAttrs attrs = {.inverse = kInverse, .onesided = axis == last};
+    const DftSizes sizes = sizes_of(axis);
+    TransformIn<T, double>(spare + spare_bytes, MemoryFor<double>(attrs, sizes, length_of(axis)),
+                           attrs, sizes, context, from, into);
   };
   T* bins = kInverse ? reinterpret_cast<T*>(spare) : y.data<T>();
   if (!kInverse) transform(last, x.data<T>(), bins);
