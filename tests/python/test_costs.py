@@ -102,8 +102,8 @@ np.testing.assert_allclose(y, 1, rtol=1e-5)
 
 def test_lengths_seen_once_keep_little_memory() -> None:
     """Plans of many shapes keep 2 MiB of what follows from the shapes alone, here a mask of 1 MiB
-    each. The arena keeps blocks of some sizes, too. It was 180 MiB before there was a limit, 36 when
-    the first runs with new shapes allocated value by value, 10 when this was written."""
+    each. The arena keeps blocks of some sizes, too. It was 180 MiB before there was a limit, 36
+    when first runs with new shapes allocated value by value, 10 when this was written."""
     command = [sys.executable, "-c", COSTS_OF_SHAPES]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert float(output) <= 30

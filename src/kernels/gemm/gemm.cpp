@@ -99,7 +99,10 @@ class GemmTask {
         prefetches_c_(args.sizes.m * args.sizes.n >= kLargeC) {}
 
   void Run() {
-    if (!args_.is_packed() && IsFlat(args_.sizes, a_, b_)) return RunFlat();
+    if (!args_.is_packed()) {
+      if (IsFlat(args_.sizes, a_, b_)) return RunFlat();
+      if (IsNarrow(args_.sizes, b_)) return RunNarrow();
+    }
     for (size_t db = 0; db < grid_.depth_blocks; ++db) {
       const GemmRange depth = GemmPart(args_.sizes.k, grid_.depth_blocks, db);
       if constexpr (kWidensHalves) {
@@ -153,6 +156,23 @@ class GemmTask {
       const TileOutput output = OutputAt(args_, 0, column, depth);
       StoreSums(output, sums, kFlatColumns, args_.sizes.m, columns);
       Activate(output, args_.sizes.m, columns);
+    }
+  }
+
+  void RunNarrow() const {
+    constexpr size_t kMost = 4;
+    HWY_ALIGN float sums[kMost * kGemmLanes];
+    const auto [m, columns, depth] = args_.sizes;
+    for (size_t row = rows_.begin; row < rows_.end;) {
+      const bool is_whole = row + kMost <= rows_.end;
+      const size_t count = is_whole ? kMost : 1;
+      const GemmMatrix a = {a_.data + row * a_.row_stride, a_.row_stride, a_.column_stride};
+      const auto sum = is_whole ? &NarrowSums<kMost> : &NarrowSums<1>;
+      sum(a, b_, depth, columns, sums);
+      const TileOutput output = OutputAt(args_, row, 0, {0, depth});
+      StoreSums(output, sums, kGemmLanes, count, columns);
+      Activate(output, count, columns);
+      row += count;
     }
   }
 

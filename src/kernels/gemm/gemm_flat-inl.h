@@ -74,7 +74,9 @@ template <size_t kRows>
 void SumRowsOfB(GemmMatrix a, const float* b, size_t b_stride, size_t depth, size_t columns,
                 float* sums) {
   constexpr size_t kDepth = kRows <= 2 ? 8 : 4;
-  std::fill_n(sums, kRows * kFlatColumns, 0.0f);
+  for (size_t r = 0; r < kRows; ++r) {
+    std::fill_n(sums + r * kFlatColumns, RoundUp(columns, kGemmLanes), 0.0f);
+  }
   size_t i = 0;
   for (; i + kDepth <= depth; i += kDepth) {
     AddScaledRows<kRows, kDepth>(a, b, b_stride, columns, sums);
@@ -163,12 +165,18 @@ void SumDots(const GemmMatrix& a, const float* b, size_t b_stride, size_t depth,
   }
 }
 
+// Whether the rows of A and the columns of B are contiguous; a single column may also be seen as
+// rows.
+inline bool HasDots(const GemmMatrix& a, const GemmMatrix& b, size_t columns) {
+  return b.row_stride == 1 && a.column_stride == 1 && (b.column_stride != 1 || columns == 1);
+}
+
 // Whether FlatSums supports this product. A and B are those of GemmArgs.
 inline bool IsFlat(const GemmSizes& s, const GemmMatrix& a, const GemmMatrix& b) {
   if (s.m > kGemmFlatRows) return false;
+  if (HasDots(a, b, s.n)) return true;
   // The micro-kernels are fast for rows of B that are short and dense.
-  if (b.column_stride == 1) return b.row_stride > 4 * kGemmNr;
-  return b.row_stride == 1 && a.column_stride == 1;
+  return b.column_stride == 1 && b.row_stride > 4 * kGemmNr;
 }
 
 // Computes the sums of `columns` <= kFlatColumns columns of B from b.data on, rows kFlatColumns
@@ -176,8 +184,8 @@ inline bool IsFlat(const GemmSizes& s, const GemmMatrix& a, const GemmMatrix& b)
 inline void FlatSums(size_t rows, const GemmMatrix& a, const GemmMatrix& b, size_t depth,
                      size_t columns, float* sums) {
   const auto call = [&](auto by_rows, auto by_dots) HWY_ATTR {
-    if (b.column_stride == 1) return by_rows(a, b.data, b.row_stride, depth, columns, sums);
-    by_dots(a, b.data, b.column_stride, depth, columns, sums);
+    if (HasDots(a, b, columns)) return by_dots(a, b.data, b.column_stride, depth, columns, sums);
+    by_rows(a, b.data, b.row_stride, depth, columns, sums);
   };
   switch (rows) {
     case 1:
@@ -188,6 +196,49 @@ inline void FlatSums(size_t rows, const GemmMatrix& a, const GemmMatrix& b, size
       return call(&SumRowsOfB<3>, &SumDots<3>);
     default:
       return call(&SumRowsOfB<4>, &SumDots<4>);
+  }
+}
+
+// Whether NarrowSums suits this product: a copy of B, row-major, would take longer than the
+// product.
+inline bool IsNarrow(const GemmSizes& s, const GemmMatrix& b) {
+  constexpr size_t kMostRows = 16;
+  return s.m <= kMostRows && s.n <= kGemmLanes && b.column_stride == 1;
+}
+
+// The sums of up to a vector of columns, rows a vector apart.
+template <size_t kRows>
+void NarrowSums(const GemmMatrix& a, const GemmMatrix& b, size_t depth, size_t columns,
+                float* sums) {
+  const GemmTag d;
+  using V = hn::Vec<GemmTag>;
+  constexpr size_t kSets = kRows == 1 ? 4 : 2;  // of sums, which would wait for each other
+  const PartialVector row_of_b{columns};
+  V parts[kSets][kRows];
+#pragma GCC unroll 4
+  for (size_t s = 0; s < kSets; ++s) {
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) parts[s][r] = hn::Zero(d);
+  }
+  const auto step = [&](size_t i, size_t set) HWY_ATTR {
+    const V row = row_of_b.Load(d, b.data + i * b.row_stride);
+#pragma GCC unroll 4
+    for (size_t r = 0; r < kRows; ++r) {
+      const V factor = hn::Set(d, a.data[r * a.row_stride + i * a.column_stride]);
+      parts[set][r] = FastMulAdd(factor, row, parts[set][r]);
+    }
+  };
+  size_t i = 0;
+  for (; i + kSets <= depth; i += kSets) {
+#pragma GCC unroll 4
+    for (size_t s = 0; s < kSets; ++s) step(i + s, s);
+  }
+  for (; i < depth; ++i) step(i, 0);
+#pragma GCC unroll 4
+  for (size_t r = 0; r < kRows; ++r) {
+    V sum = hn::Add(parts[0][r], parts[1][r]);
+    if constexpr (kSets == 4) sum = hn::Add(sum, hn::Add(parts[2][r], parts[3][r]));
+    hn::Store(sum, d, sums + r * kGemmLanes);
   }
 }
 
