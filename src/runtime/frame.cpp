@@ -64,13 +64,18 @@ void Frame::Unbind() {
 Status Frame::Bind(std::shared_ptr<const MemoryPlan> memory) {
   if (memory_ != memory) Unbind();
   if (memory == nullptr) return OkStatus();
+  // Many runs will write the slabs; only the first does not wait for huge pages.
+  if (std::exchange(has_new_slab_, false) && plan_.owns_memory) {
+    for (Tensor& slab : slabs_) {
+      const bool is_host = slab.defined() && slab.memory().SameDevice(CpuMemory());
+      if (is_host) PreferHugePages(slab.raw(), slab.bytes(), HugePages::kPreferred);
+    }
+  }
   for (size_t i = 0; i < slabs_.size(); ++i) {
     if (slabs_[i].bytes() >= memory->slab_bytes[i]) continue;
     const auto& place = i == 0 ? plan_.work_memory : plan_.locations[i].allocator;
     TENON_RETURN_IF_ERROR(Enlarge(slabs_[i], memory->slab_bytes[i], place));
-    if (plan_.owns_memory && plan_.locations[i].memory->SameDevice(CpuMemory())) {
-      PreferHugePages(slabs_[i].raw(), slabs_[i].bytes(), HugePages::kPreferred);
-    }
+    has_new_slab_ = true;
   }
   if (memory_ == memory && AreSlabsInPlace()) return OkStatus();
   memory_ = std::move(memory);

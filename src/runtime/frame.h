@@ -120,6 +120,7 @@ class Frame {
   std::vector<Value*> outputs_;
   std::shared_ptr<const MemoryPlan> memory_;
   std::vector<Tensor> slabs_;             // by location
+  bool has_new_slab_ = false;             // that no run but the last has used
   std::vector<const void*> slab_places_;  // where the values of `memory_` are bound, by location
   std::vector<std::pair<Slot, Tensor>> buffers_;
   std::vector<std::pair<Slot, std::optional<Tensor>>> offered_;  // absent: the slot's buffer
