@@ -417,8 +417,8 @@ class InferenceSession(Session):
                           rest
         provider_options  options for each of `providers`, if these are only names
         enable_fallback   whether a provider that fails is replaced by safe ones, once
-        disabled_optimizers  names of rewrites to leave out: ConstantFolding, ConstantSharing,
-                             CommonSubexpressionElimination; others have no effect
+        disabled_optimizers  names of passes to leave out, as ConstantFolding; docs/profiling.md
+                             lists them, and others have no effect
         """
         super().__init__(bool(kwargs.get("enable_fallback", True)))
         if hasattr(path_or_bytes, "SerializeToString"):

@@ -12,6 +12,7 @@
 #include "base/function_ref.h"
 #include "ir/inference.h"
 #include "ir/model.h"
+#include "ir/pass_runner.h"
 #include "ir/rewrite.h"
 
 namespace tenon {
@@ -106,8 +107,7 @@ struct PassOptions {
   // computations that depend on inputs that are not constant, but are known to inference, such as
   // the last size of x[batch, 64].
   bool keeps_exported_patterns = false;
-  bool shares_constants = true;
-  bool joins_common_subexpressions = true;
+  PassRunner* runner = nullptr;  // null: every pass is run
 };
 
 // Applies inference and all passes to a graph until nothing changes. Functions must be inlined

@@ -23,6 +23,7 @@ namespace tenon::capi {
 namespace {
 
 constexpr std::string_view kUseEnvAllocators = "session.use_env_allocators";
+constexpr std::string_view kLoadingArray = "model_loading_array";
 
 // Whether the client promised that the bytes of a model, and of its files in memory, outlive the
 // session.
@@ -84,8 +85,10 @@ Status CheckNotCanceled(const OrtSessionOptions& options) {
   return Status(StatusCode::kModelLoadCanceled, "loading the model was canceled");
 }
 
+// `event` is the name in the trace of this thread's work, if there is one.
 template <class Source>
-Result<Model> Load(const Source& read, const OrtSessionOptions& options) {
+Result<Model> Load(std::string_view event, const Source& read, const OrtSessionOptions& options) {
+  const TraceSpan span(TraceContext::CurrentProfiler(), TraceCategory::kSession, event);
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
   TENON_ASSIGN_OR_RETURN(const ReadOptions read_options, ReadOptionsOf(options));
   TENON_ASSIGN_OR_RETURN(Model model, read(read_options));
@@ -226,13 +229,27 @@ Status CheckFallback(const FallbackOptions& fallback, const OrtSessionOptions& o
   return OkStatus();
 }
 
+// Null if the options want none.
+Result<std::shared_ptr<Profiler>> OpenProfiler(const OrtSession& handle,
+                                               const OrtSessionOptions& options) {
+  if (options.profile_prefix.empty()) return nullptr;
+  return Profiler::Open(options.profile_prefix, options.session.config,
+                        handle.environment->environment.logger());
+}
+
 // Makes the sessions of a handle: the first from `model`, the second from the model that `reload`
 // reads.
 struct Builder {
   Result<std::unique_ptr<Session>> operator()(const SessionRequest& request) const {
+    std::shared_ptr<Profiler> profiler = request.profiler;
+    if (profiler == nullptr) profiler = std::exchange(handle.profiler, nullptr);
+    if (profiler == nullptr) {
+      TENON_ASSIGN_OR_RETURN(profiler, OpenProfiler(handle, *options));
+    }
     // Only the first session writes the compiled model.
     std::shared_ptr<const OrtSessionOptions> wanted = options;
     if (*model == nullptr) {
+      const TraceScope context(profiler.get(), "load");
       TENON_ASSIGN_OR_RETURN(*model, Reload());
     } else if (auto with_context = WithContextModel(*options)) {
       wanted = std::move(with_context);
@@ -243,12 +260,7 @@ struct Builder {
                            PartsFor(handle, *wanted, **model, request.providers));
     Environment& environment = handle.environment->environment;
     parts.failed = request.failed;
-    parts.profiler = request.profiler;
-    if (parts.profiler == nullptr && !options->profile_prefix.empty()) {
-      TENON_ASSIGN_OR_RETURN(
-          parts.profiler,
-          Profiler::Open(options->profile_prefix, session_options.config, environment.logger()));
-    }
+    parts.profiler = std::move(profiler);
     const std::unique_ptr<Model> taken = std::move(*model);
     return Session::Create(environment, std::move(*taken), std::move(session_options),
                            std::move(parts));
@@ -347,15 +359,24 @@ Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& option
         "package API",
         path);
   }
-  return Load([&](const ReadOptions& read) { return ReadModel(path, read); }, options);
+  return Load(
+      "model_loading_uri", [&](const ReadOptions& read) { return ReadModel(path, read); }, options);
 }
 
 Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options) {
   return Load(
+      kLoadingArray,
       [&](const ReadOptions& read) {
         return ReadModel(bytes, OwnerOf(bytes, read, options.session.config), InMemory(read));
       },
       options);
+}
+
+Result<Model> LoadInTrace(OrtSession& handle, const OrtSessionOptions& options,
+                          FunctionRef<Result<Model>()> load) {
+  TENON_ASSIGN_OR_RETURN(handle.profiler, OpenProfiler(handle, options));
+  const TraceScope context(handle.profiler.get(), "load");
+  return load();
 }
 
 ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options,
@@ -380,6 +401,7 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
   }
   return [content = CopyBytes(bytes), kept = std::move(kept)] {
     return Load(
+        kLoadingArray,
         [&](const ReadOptions& read) { return ReadModel(*content, content, InMemory(read)); },
         kept->options);
   };
