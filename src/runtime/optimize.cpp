@@ -124,22 +124,26 @@ CheckOptions CheckOptionsOf(const SessionOptions& options) {
 // The limit that a config entry sets, if there is one. What it allowed is logged at the end.
 class LoggedLimit {
  public:
-  static Result<std::unique_ptr<LoggedLimit>> Of(const StringMap& config, const Logger& logger) {
+  static Result<std::unique_ptr<LoggedLimit>> Of(const SessionOptions& options,
+                                                 const Logger& logger) {
     constexpr std::string_view kKey = "tenon.rewrite_limit";
-    TENON_ASSIGN_OR_RETURN(const size_t most, ConfigCount(config, kKey, 0));
-    if (!config.contains(kKey)) return std::unique_ptr<LoggedLimit>();
-    return std::make_unique<LoggedLimit>(most, logger);
+    TENON_ASSIGN_OR_RETURN(const size_t most, ConfigCount(options.config, kKey, 0));
+    if (!options.config.contains(kKey)) return std::unique_ptr<LoggedLimit>();
+    return std::make_unique<LoggedLimit>(most, options.rewrites, logger);
   }
-  LoggedLimit(size_t most, const Logger& logger) : limit_(most), logger_(logger) {}
+  LoggedLimit(size_t most, std::vector<std::string>* rewrites, const Logger& logger)
+      : limit_(most), rewrites_(rewrites), logger_(logger) {}
   ~LoggedLimit() {
     size_t count = 0;
     for (const std::string& rewrite : limit_.allowed()) {
       TENON_LOG(logger_, kInfo, "rewrite {}: {}", ++count, rewrite);
     }
+    if (rewrites_ != nullptr) *rewrites_ = limit_.allowed();
   }
 
  private:
   RewriteLimit limit_;
+  std::vector<std::string>* const rewrites_;
   const Logger& logger_;
 };
 
@@ -260,7 +264,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
                      const OptimizeContext& context) {
   Graph& graph = *model.graph;
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<LoggedLimit> limit,
-                         LoggedLimit::Of(options.config, context.logger));
+                         LoggedLimit::Of(options, context.logger));
   TracedPasses runner(parts.profiler.get(), options.config);
   TENON_RETURN_IF_ERROR(runner.RunRequired(
       "model_check", graph, [&] { return CheckModel(model, CheckOptionsOf(options)); }));

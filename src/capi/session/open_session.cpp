@@ -18,6 +18,7 @@
 #include "runtime/config.h"
 #include "runtime/dim_names.h"
 #include "runtime/profiler.h"
+#include "runtime/run_verifier.h"
 
 namespace tenon::capi {
 namespace {
@@ -243,7 +244,7 @@ struct Builder {
   Result<std::unique_ptr<Session>> operator()(const SessionRequest& request) const {
     std::shared_ptr<Profiler> profiler = request.profiler;
     if (profiler == nullptr) profiler = std::exchange(handle.profiler, nullptr);
-    if (profiler == nullptr) {
+    if (profiler == nullptr && !request.most_rewrites) {
       TENON_ASSIGN_OR_RETURN(profiler, OpenProfiler(handle, *options));
     }
     // Only the first session writes the compiled model.
@@ -256,6 +257,11 @@ struct Builder {
     }
     SessionOptions session_options = OptionsFor(*wanted, handle);
     session_options.equal_names_are_equal_sizes = request.equal_names_are_equal_sizes;
+    if (request.most_rewrites) {
+      session_options.config["tenon.rewrite_limit"] = std::to_string(*request.most_rewrites);
+      session_options.rewrites = request.rewrites;
+      session_options.optimized_model_path.clear();
+    }
     TENON_ASSIGN_OR_RETURN(SessionParts parts,
                            PartsFor(handle, *wanted, **model, request.providers));
     Environment& environment = handle.environment->environment;
@@ -282,6 +288,10 @@ constexpr size_t kLargestKeptModel = size_t{16} << 20;
 
 bool WantsFallback(const OrtSessionOptions& options) {
   return FallbackOptions::From(options.session.config).is_on;
+}
+
+bool WantsVerifier(const OrtSessionOptions& options) {
+  return ConfigFlag(options.session.config, "tenon.verify", false);
 }
 
 // Whether a run may feed axes of equal names with different sizes.
@@ -316,7 +326,7 @@ Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOpt
   TENON_ASSIGN_OR_RETURN(std::vector<ProviderChoice> chosen,
                          SelectDevices(options, model, *handle.environment));
   const bool makes_context = ConfigFlag(options.session.config, "ep.context_enable", false);
-  const bool may_follow = fallback.is_on || !fallback.trusts_dim_names;
+  const bool may_follow = fallback.is_on || !fallback.trusts_dim_names || WantsVerifier(options);
   if (chosen.empty() && !may_follow && !makes_context) {
     return std::shared_ptr<const OrtSessionOptions>(std::shared_ptr<void>(), &options);
   }
@@ -381,7 +391,9 @@ Result<Model> LoadInTrace(OrtSession& handle, const OrtSessionOptions& options,
 
 ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options,
                       const Model& model) {
-  if (!WantsFallback(options) && !MayDistrustNames(options, model)) return nullptr;
+  if (!WantsFallback(options) && !WantsVerifier(options) && !MayDistrustNames(options, model)) {
+    return nullptr;
+  }
   return [path, kept = std::make_shared<KeptOptions>(options)] {
     return LoadModel(path, kept->options);
   };
@@ -391,9 +403,10 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
                       const Model& model) {
   const bool keeps_model =
       ConfigFlag(options.session.config, "tenon.ep_fail_fallback.keep_model", true);
-  const bool is_needed = WantsFallback(options) ? keeps_model
-                                                : MayDistrustNames(options, model) &&
-                                                      bytes.size() <= kLargestKeptModel;
+  const bool may_distrust_names =
+      MayDistrustNames(options, model) && bytes.size() <= kLargestKeptModel;
+  const bool is_needed =
+      WantsVerifier(options) || (WantsFallback(options) ? keeps_model : may_distrust_names);
   if (!is_needed) return nullptr;
   auto kept = std::make_shared<KeptOptions>(options);
   if (DoBytesOutlive(options.session.config)) {
@@ -427,13 +440,20 @@ Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& 
   TENON_ASSIGN_OR_RETURN(handle.custom_ops,
                          CustomOps::For(*kept, session_options, handle.environment->environment));
   auto first = std::make_shared<std::unique_ptr<Model>>(std::make_unique<Model>(std::move(model)));
-  Result<std::unique_ptr<FallbackSession>> session = FallbackSession::Create(
-      std::move(fallback), ProviderNames(*kept), Builder{handle, kept, first, std::move(reload)});
+  const bool can_reload = reload != nullptr;
+  const Builder builder{handle, kept, first, std::move(reload)};
+  Result<std::unique_ptr<FallbackSession>> session =
+      FallbackSession::Create(std::move(fallback), ProviderNames(*kept), builder);
   if (!session) {
     if (*first != nullptr) model = std::move(**first);
     return std::move(session.error());
   }
   handle.session = std::move(*session);
+  if (can_reload) {
+    TENON_ASSIGN_OR_RETURN(
+        auto verifier, RunVerifier::Make(options.session.config, ProviderNames(*kept), builder));
+    handle.session->SetVerifier(std::move(verifier));
+  }
   const bool records_assignment =
       ConfigFlag(options.session.config, "session.record_ep_graph_assignment_info", false);
   if (records_assignment) handle.assigned_nodes.Record(handle.session->first());
