@@ -1,9 +1,11 @@
 #include "runtime/optimize.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "ir/checker.h"
+#include "ir/constant_node.h"
 #include "ir/dense_values.h"
 #include "ir/gradient.h"
 #include "ir/inference.h"
@@ -20,9 +22,38 @@
 namespace tenon {
 namespace {
 
-// What constant folding may add to a model by default. Models whose weights are made by nodes
-// (ConstantOfShape, DequantizeLinear) need room for the weights.
-constexpr size_t kFoldingBytes = size_t{1} << 30;
+size_t ConstantBytes(const Value& value) { return value.is_tensor() ? value.tensor().bytes() : 0; }
+
+// Of the initializers and Constant nodes of the graph and its subgraphs.
+size_t ConstantBytes(const Graph& graph) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < graph.value_count(); ++i) {
+    bytes += ConstantBytes(graph.value(static_cast<ValueId>(i)).initializer);
+  }
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr) continue;
+    if (IsConstantNode(*node)) {
+      const Result<Value> value = ValueOfConstantNode(*node);
+      if (value) bytes += ConstantBytes(*value);
+    }
+    for (const Graph* const subgraph : node->Subgraphs()) bytes += ConstantBytes(*subgraph);
+  }
+  return bytes;
+}
+
+// What constant folding may do by default: to any model a little, and to one with many weights
+// enough to widen all of them from 4 bits to float.
+FoldingBudget FoldingBudgetFor(const Graph& graph) {
+  constexpr size_t kWidestPerNarrowest = 8, kLeastBytes = size_t{32} << 20;
+  constexpr std::chrono::milliseconds kLeastTime(250);
+  constexpr std::chrono::nanoseconds kTimePerByte(20);
+  const size_t bytes = ConstantBytes(graph);
+  FoldingBudget budget;
+  budget.bytes = std::max(kLeastBytes, bytes * kWidestPerNarrowest);
+  budget.time = kLeastTime + kTimePerByte * bytes;
+  return budget;
+}
 
 // Replaces operators that no provider claimed or can adapt by their function bodies, one level at a
 // time, and offers the new nodes to the providers.
@@ -283,9 +314,11 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   passes.keeps_exported_patterns = options.optimization_level < OptimizationLevel::kExtended;
   passes.inference.strict =
       ConfigFlag(options.config, "session.strict_shape_type_inference", false);
-  TENON_ASSIGN_OR_RETURN(
-      passes.budget.bytes,
-      ConfigBytes(options.config, "tenon.constant_folding_bytes", kFoldingBytes));
+  passes.budget = FoldingBudgetFor(graph);
+  for (size_t* const bytes : {&passes.budget.bytes, &passes.budget.uniform_bytes}) {
+    TENON_ASSIGN_OR_RETURN(*bytes,
+                           ConfigBytes(options.config, "tenon.constant_folding_bytes", *bytes));
+  }
   const auto infer = [&](const InferenceOptions& how) {
     return runner.RunRequired("type_inference", graph,
                               [&] { return InferTypes(graph, *parts.shape_functions, how); });
