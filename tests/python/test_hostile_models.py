@@ -295,3 +295,44 @@ def test_a_small_model_takes_little_to_load(name: str, tmp_path: pathlib.Path) -
     seconds, mebibytes = map(float, run.stdout.split())
     assert seconds < 1
     assert mebibytes < 64
+
+
+SHORTENED = """
+import os, sys
+import numpy as np
+import tenon
+
+options = tenon.SessionOptions()
+options.add_session_config_entry("tenon.maps_files", "0")
+session = tenon.InferenceSession(sys.argv[1], options)
+for path in sys.argv[1:]:
+    os.truncate(path, 0)
+x = np.ones((1, 512), np.float32)
+for _ in range(3):
+    assert (session.run(None, {"x": x})[0] == 512 * 3).all()
+print("alive")
+"""
+
+
+def test_copied_files_may_be_shortened(tmp_path: pathlib.Path) -> None:
+    """S-11: the weights in the model's file, and those beside it."""
+    weights = {name: np.full((512, 512), k, np.float32) for name, k in (("w", 1), ("v", 2))}
+    model = graphs.model(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["a"]),
+            helper.make_node("MatMul", ["x", "v"], ["b"]),
+            helper.make_node("Add", ["a", "b"], ["y"]),
+        ],
+        [graphs.tensor("x", shape=["n", 512])],
+        [graphs.tensor("y", shape=["n", 512])],
+        initializers=[numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    proto = onnx.load_from_string(model)
+    onnx.external_data_helper.set_external_data(proto.graph.initializer[1], "weights.bin")
+    (tmp_path / "weights.bin").write_bytes(weights["v"].tobytes())
+    proto.graph.initializer[1].ClearField("raw_data")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    arguments = [sys.executable, "-c", SHORTENED, str(path), str(tmp_path / "weights.bin")]
+    run = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert run.stdout == "alive\n", (run.returncode, run.stderr)

@@ -37,11 +37,13 @@ Result<ReadOptions> ReadOptionsOf(const OrtSessionOptions& options) {
   const auto folder = config.find("session.model_external_initializers_file_folder_path");
   TENON_ASSIGN_OR_RETURN(const ModelFormat format,
                          ConfigModelFormat(config, "session.load_model_format"));
-  ReadOptions read = {.format = format,
-                      .external_data_folder = folder == config.end() ? "" : folder->second,
-                      .external_files = options.external_files,
-                      .do_external_files_stay = DoBytesOutlive(config),
-                      .initializers = options.initializers};
+  ReadOptions read = {
+      .format = format,
+      .external_data_folder = folder == config.end() ? "" : folder->second,
+      .access = ConfigFlag(config, "tenon.maps_files", true) ? FileAccess::kMap : FileAccess::kCopy,
+      .external_files = options.external_files,
+      .do_external_files_stay = DoBytesOutlive(config),
+      .initializers = options.initializers};
   for (const OrtCustomOpDomain* const domain : options.custom_op_domains) {
     read.other_domains.push_back(domain->name);
   }
