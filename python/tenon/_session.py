@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
+    from ._stateful import StatefulSession
+
 Provider = str | tuple[str, Mapping[str, Any]]
 
 CPU_PROVIDER = "CPUExecutionProvider"
@@ -253,6 +255,25 @@ class Session:
             self._sess, output_names, input_feed, callback, user_data, run_options
         )
         return None
+
+    def stateful(
+        self,
+        pairs: Mapping[str, str] | None = None,
+        dims: Mapping[str, int] | None = None,
+        in_place: bool = False,
+    ) -> StatefulSession:
+        """A session that keeps a decoder's caches from run to run.
+
+        pairs     the output that becomes each input of the next run; else those whose names differ
+                  in `past` and `present`, as past_key_values.0.key and present.0.key
+        dims      sizes of the caches' dimensions by name, before the first run; else the first axis
+                  has the size of the other inputs', and other free ones 0
+        in_place  each run writes over the caches that it reads: for operators that allow it on
+                  caches of a fixed size, as GroupQueryAttention
+        """
+        from ._stateful import StatefulSession  # noqa: PLC0415 - most programs never need it
+
+        return StatefulSession(self, pairs, dims, in_place)
 
     def io_binding(self) -> IOBinding:
         """An empty binding for this session."""
