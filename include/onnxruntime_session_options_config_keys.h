@@ -94,8 +94,8 @@ static const char* const kOrtSessionOptionsMaxShapeOverride = "session.max_shape
 
 // Optimisation.
 
-// Rewrites to leave out, separated by semicolons. Tenon has ConstantFolding, ConstantSharing and
-// CommonSubexpressionElimination; other names have no effect.
+// Passes to leave out, separated by semicolons, as "ConstantFolding;ConstantSharing": those that a
+// trace of the session shows (docs/profiling.md). Other names have no effect.
 static const char* const kOrtSessionOptionsDisableSpecifiedOptimizers =
     "optimization.disable_specified_optimizers";
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
+    from ._stateful import StatefulSession
+
 Provider = str | tuple[str, Mapping[str, Any]]
 
 CPU_PROVIDER = "CPUExecutionProvider"
@@ -254,6 +256,25 @@ class Session:
         )
         return None
 
+    def stateful(
+        self,
+        pairs: Mapping[str, str] | None = None,
+        dims: Mapping[str, int] | None = None,
+        in_place: bool = False,
+    ) -> StatefulSession:
+        """A session that keeps a decoder's caches from run to run.
+
+        pairs     the output that becomes each input of the next run; else those whose names differ
+                  in `past` and `present`, as past_key_values.0.key and present.0.key
+        dims      sizes of the caches' dimensions by name, before the first run; else the first axis
+                  has the size of the other inputs', and other free ones 0
+        in_place  each run writes over the caches that it reads: for operators that allow it on
+                  caches of a fixed size, as GroupQueryAttention
+        """
+        from ._stateful import StatefulSession  # noqa: PLC0415 - most programs never need it
+
+        return StatefulSession(self, pairs, dims, in_place)
+
     def io_binding(self) -> IOBinding:
         """An empty binding for this session."""
         return IOBinding(self)
@@ -417,8 +438,8 @@ class InferenceSession(Session):
                           rest
         provider_options  options for each of `providers`, if these are only names
         enable_fallback   whether a provider that fails is replaced by safe ones, once
-        disabled_optimizers  names of rewrites to leave out: ConstantFolding, ConstantSharing,
-                             CommonSubexpressionElimination; others have no effect
+        disabled_optimizers  names of passes to leave out, as ConstantFolding; docs/profiling.md
+                             lists them, and others have no effect
         """
         super().__init__(bool(kwargs.get("enable_fallback", True)))
         if hasattr(path_or_bytes, "SerializeToString"):

@@ -78,14 +78,15 @@ Error NotConfined(std::string_view name, std::string_view objection) {
 // `not_below`. Opening follows no link, so it fails if a link has appeared since the path was
 // resolved.
 Result<MappedFile> MapBelowAny(const std::vector<std::string>& real_folders,
-                               const std::string& real_path, const Status& not_below) {
+                               const std::string& real_path, const Status& not_below,
+                               FileAccess access) {
   for (const std::string& folder : real_folders) {
     const std::optional<std::string> rest = PathBelow(folder, real_path);
     if (!rest) continue;
     const FileDescriptor root(open(folder.c_str(), kFolderFlags));
     if (!root.valid()) return Failure(FileError("open", folder, errno));
     TENON_ASSIGN_OR_RETURN(const FileDescriptor file, OpenBeneath(root, *rest));
-    return MappedFile::FromDescriptor(file, real_path);
+    return MappedFile::FromDescriptor(file, real_path, access);
   }
   return Failure(not_below);
 }
@@ -128,7 +129,7 @@ std::vector<std::string> ExternalDataFolders(const std::string& model_path) {
 }
 
 Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
-                               std::string_view name) {
+                               std::string_view name, FileAccess access) {
   if (const std::string objection = Objection(allowed_folders, name); !objection.empty()) {
     return NotConfined(name, objection);
   }
@@ -142,7 +143,7 @@ Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
     const std::string path = Format("{}/{}", folder, name);
     if (const std::optional<std::string> real = RealPath(path)) {
       const std::string escapes = Escapes(allowed_folders) + " through a symbolic link";
-      return MapBelowAny(real_folders, *real, NotConfined(name, escapes));
+      return MapBelowAny(real_folders, *real, NotConfined(name, escapes), access);
     }
     if (errno != ENOENT && errno != ENOTDIR) return Failure(FileError("open", path, errno));
   }

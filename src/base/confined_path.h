@@ -17,17 +17,17 @@ namespace tenon {
 // Face cache stores models in this way: snapshots/ID/model.onnx -> ../../blobs/HASH.
 std::vector<std::string> ExternalDataFolders(const std::string& model_path);
 
-// Maps the external-data file that a model calls `name` (ONNX: TensorProto.external_data, key
-// "location"): a path relative to its folder, separated by '/'. The name is tried in each folder in
-// turn. The file that it leads to, after all symbolic links, must lie in or below one of the
-// folders. That holds also against links that change while it is opened.
+// Maps, or copies, the external-data file that a model calls `name` (ONNX:
+// TensorProto.external_data, key "location"): a path relative to its folder, separated by '/'. The
+// name is tried in each folder in turn. The file that it leads to, after all symbolic links, must
+// lie in or below one of the folders. That holds also against links that change while it is opened.
 // errors  kInvalidArgument  the name is empty, absolute, has a NUL, a backslash or a drive letter,
 //                           leaves its folder by ".." or through a link, or leads to anything but a
 //                           regular file
 //         kNoSuchFile       no folder has it
 //         kFail             the system refused
 Result<MappedFile> MapConfined(const std::vector<std::string>& allowed_folders,
-                               std::string_view name);
+                               std::string_view name, FileAccess access = FileAccess::kMap);
 
 // The path without empty parts, "." and, after another part, "..": "./a//b/../c" is "a/c". Asks no
 // file system, so a part may be a link.

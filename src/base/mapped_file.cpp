@@ -49,6 +49,20 @@ Result<FileDescriptor> OpenForReading(const std::string& path) {
   return file;
 }
 
+// Fills `bytes`, and returns how many there were: fewer if another process shortens the file.
+Result<size_t> ReadInto(const FileDescriptor& file, std::span<std::byte> bytes,
+                        std::string_view path) {
+  size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = read(file.number(), bytes.data() + filled, bytes.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failure(FileError("read", path, errno));
+    if (got == 0) break;
+    filled += static_cast<size_t>(got);
+  }
+  return filled;
+}
+
 Status WriteAll(const FileDescriptor& file, std::span<const std::byte> bytes,
                 std::string_view path) {
   while (!bytes.empty()) {
@@ -106,25 +120,39 @@ Status FileError(std::string_view verb, std::string_view path, int error_number)
                 Format("cannot {} '{}': {}", verb, path, reason));
 }
 
-Result<MappedFile> MappedFile::Open(const std::string& path) {
+Result<MappedFile> MappedFile::Open(const std::string& path, FileAccess access) {
   TENON_ASSIGN_OR_RETURN(const FileDescriptor file, OpenForReading(path));
-  return FromDescriptor(file, path);
+  return FromDescriptor(file, path, access);
 }
 
-Result<MappedFile> MappedFile::FromDescriptor(const FileDescriptor& file, std::string path) {
+Result<MappedFile> MappedFile::FromDescriptor(const FileDescriptor& file, std::string path,
+                                              FileAccess access) {
   TENON_ASSIGN_OR_RETURN(const struct stat info, ExamineRegularFile(file, path));
   const auto size_bytes = static_cast<size_t>(info.st_size);
   const Identity identity = {static_cast<int64_t>(info.st_dev), static_cast<int64_t>(info.st_ino),
                              info.st_ctim.tv_sec, info.st_ctim.tv_nsec};
   if (size_bytes == 0)
-    return MappedFile({}, std::move(path), identity);  // mmap needs at least one byte
-  void* const address = mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
+    return MappedFile({}, std::move(path), identity, access);  // mmap needs at least one byte
+  const bool is_copy = access == FileAccess::kCopy;
+  void* const address =
+      is_copy
+          ? mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+          : mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (address == MAP_FAILED) return Failure(FileError("map", path, errno));
-  return MappedFile({static_cast<const std::byte*>(address), size_bytes}, std::move(path),
-                    identity);
+  const std::span bytes(static_cast<std::byte*>(address), size_bytes);
+  MappedFile mapped(bytes, std::move(path), identity, access);
+  if (is_copy) {
+    TENON_ASSIGN_OR_RETURN(const size_t filled, ReadInto(file, bytes, mapped.path_));
+    if (filled < size_bytes) {
+      return Fail("'{}': read {} of {} bytes; it has been shortened meanwhile", mapped.path_,
+                  filled, size_bytes);
+    }
+  }
+  return mapped;
 }
 
 std::shared_ptr<MappedFile> MappedFile::Share(MappedFile file) {
+  if (file.access_ == FileAccess::kCopy) return std::make_shared<MappedFile>(std::move(file));
   SharedFiles& files = TheSharedFiles();
   const MutexLock lock(files.mutex);
   std::erase_if(files.known, [](const auto& known) { return known.expired(); });
@@ -152,7 +180,8 @@ void MappedFile::ReleasePages(const std::shared_ptr<void>& owner,
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : bytes_(std::exchange(other.bytes_, {})),
       path_(std::move(other.path_)),
-      identity_(other.identity_) {}
+      identity_(other.identity_),
+      access_(other.access_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this != &other) {
@@ -160,6 +189,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     bytes_ = std::exchange(other.bytes_, {});
     path_ = std::move(other.path_);
     identity_ = other.identity_;
+    access_ = other.access_;
   }
   return *this;
 }
@@ -176,14 +206,7 @@ Result<std::vector<std::byte>> ReadFile(const std::string& path) {
   TENON_ASSIGN_OR_RETURN(const struct stat info, ExamineRegularFile(file, path));
   const auto size_bytes = static_cast<size_t>(info.st_size);
   std::vector<std::byte> bytes(size_bytes);
-  size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = read(file.number(), bytes.data() + filled, bytes.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Failure(FileError("read", path, errno));
-    if (got == 0) break;  // another process has shortened it meanwhile
-    filled += static_cast<size_t>(got);
-  }
+  TENON_ASSIGN_OR_RETURN(const size_t filled, ReadInto(file, bytes, path));
   bytes.resize(filled);
   return bytes;
 }

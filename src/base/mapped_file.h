@@ -15,9 +15,14 @@
 
 namespace tenon {
 
-// A regular file, mapped whole and read-only. Pages are read from disk when they are first touched,
-// and are shared by all mappings of one file. Immutable; distinct threads may read. If a process
-// truncates the file while it is mapped, reads past the new end fail with SIGBUS.
+enum class FileAccess : uint8_t {
+  kMap,
+  kCopy,  // into memory: what happens to the file later does not matter
+};
+
+// A regular file, mapped whole and read-only, or copied. Pages are read from disk when they are
+// first touched, and are shared by all mappings of one file. Immutable; distinct threads may read.
+// If a process truncates the file while it is mapped, reads past the new end fail with SIGBUS.
 class MappedFile {
  public:
   // errors  kNoSuchFile       nothing has that name
@@ -25,15 +30,16 @@ class MappedFile {
   //         holds
   //                           a NUL
   //         kFail             the system refused; the text has its reason
-  static Result<MappedFile> Open(const std::string& path);
+  static Result<MappedFile> Open(const std::string& path, FileAccess access = FileAccess::kMap);
 
-  // Maps an open file. `path` is for messages only. Errors as above, except kNoSuchFile.
-  static Result<MappedFile> FromDescriptor(const FileDescriptor& file, std::string path);
+  // The same for an open file. `path` is for messages only. Errors as above, except kNoSuchFile.
+  static Result<MappedFile> FromDescriptor(const FileDescriptor& file, std::string path,
+                                           FileAccess access = FileAccess::kMap);
 
   // A file for tensors to own together: an already mapped file, if a tensor shares the same content
-  // of the same file. Its path may then be another one.
+  // of the same file. Its path may then be another one. Copies are not shared.
   static std::shared_ptr<MappedFile> Share(MappedFile file);
-  // Whether `owner` is a file that Share returned.
+  // Whether `owner` is a mapped file that Share returned.
   static bool IsShared(const std::shared_ptr<void>& owner);
 
   // Releases the memory of the pages that lie wholly in `bytes`, if IsShared(owner); otherwise does
@@ -53,13 +59,15 @@ class MappedFile {
   // Unlike the time of the last modification, no program can set that back.
   using Identity = std::array<int64_t, 4>;
 
-  MappedFile(std::span<const std::byte> bytes, std::string path, const Identity& identity)
-      : bytes_(bytes), path_(std::move(path)), identity_(identity) {}
+  MappedFile(std::span<const std::byte> bytes, std::string path, const Identity& identity,
+             FileAccess access)
+      : bytes_(bytes), path_(std::move(path)), identity_(identity), access_(access) {}
   void Unmap();
 
   std::span<const std::byte> bytes_;  // owned, unless empty
   std::string path_;
   Identity identity_;
+  FileAccess access_;
 };
 
 // The content of a regular file. Errors as of MappedFile::Open.

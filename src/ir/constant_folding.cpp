@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/stop_signal.h"
 #include "ir/passes.h"
 #include "ir/rewrite_limit.h"
 #include "ir/schema.h"
@@ -18,8 +19,13 @@ class ConstantFolding {
  public:
   using Filter = FunctionRef<bool(const Graph&, const Node&)>;
 
-  ConstantFolding(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget, Filter is_wanted)
-      : graph_(graph), evaluator_(evaluator), budget_(budget), is_wanted_(is_wanted) {}
+  ConstantFolding(Graph& graph, NodeEvaluator& evaluator, FoldingBudget& budget, Filter is_wanted,
+                  bool is_subgraph = false)
+      : graph_(graph),
+        evaluator_(evaluator),
+        budget_(budget),
+        is_wanted_(is_wanted),
+        is_subgraph_(is_subgraph) {}
 
   size_t Run() {
     const auto order = graph_.TopologicalOrder();
@@ -29,7 +35,7 @@ class ConstantFolding {
       if (budget_.time <= Clock::duration::zero()) break;
       const Node& node = graph_.node(id);
       for (Graph* subgraph : node.Subgraphs()) {
-        changes += ConstantFolding(*subgraph, evaluator_, budget_, is_wanted_).Run();
+        changes += ConstantFolding(*subgraph, evaluator_, budget_, is_wanted_, true).Run();
       }
       if (IsFoldable(node) && is_wanted_(graph_, node) &&
           RewriteLimit::Allows("ConstantFolding", node) && Fold(node)) {
@@ -60,6 +66,18 @@ class ConstantFolding {
     return bytes;
   }
 
+  // Of the inputs with memory of their own that nothing needs once the node is folded. Constants of
+  // subgraphs may be those of the graph around them.
+  size_t FreedBytes(const Node& node) const {
+    size_t bytes = 0;
+    for (const ValueId id : node.inputs) {
+      const Tensor* const constant = is_subgraph_ ? nullptr : graph_.StoredConstantOf(id);
+      if (constant == nullptr || !graph_.HasOneUse(id)) continue;
+      if (!budget_.uniform.contains(constant->raw())) bytes += constant->bytes();
+    }
+    return bytes;
+  }
+
   // The sizes that inference knows, to avoid useless work; nothing if it does not know them.
   std::optional<size_t> OutputBytes(const Node& node) const {
     size_t bytes = 0;
@@ -76,15 +94,27 @@ class ConstantFolding {
     return bytes;
   }
 
+  // The output of NonZero is bounded by its input, though its size is not known before.
+  std::optional<size_t> MostOutputBytes(const Node& node) const {
+    const std::optional<size_t> known = OutputBytes(node);
+    if (known || node.op_type != "NonZero") return known;
+    const Tensor& input = *graph_.StoredConstantOf(node.inputs[0]);
+    return static_cast<size_t>(input.size()) * input.rank() * sizeof(int64_t);
+  }
+
   bool Fold(const Node& node) {
-    const std::optional<size_t> output_bytes = OutputBytes(node);
-    // The output of NonZero is bounded by its input, though its size is not known before.
-    if (!output_bytes && node.op_type != "NonZero") return false;
-    const size_t input_bytes = InputBytes(node);
-    const bool is_free = output_bytes.value_or(0) / budget_.free_factor <= input_bytes;
-    const size_t growth = is_free ? 0 : *output_bytes - input_bytes;
-    if (growth > budget_.bytes) return false;
+    const std::optional<size_t> output_bytes = MostOutputBytes(node);
+    if (!output_bytes) return false;
+    const size_t made = *output_bytes;
+    const bool is_free = budget_.free_factor > 1 && made / budget_.free_factor <= InputBytes(node);
+    const size_t growth = is_free ? 0 : made - std::min(made, FreedBytes(node));
+    const bool is_uniform = node.domain.empty() && node.op_type == "ConstantOfShape";
+    size_t& left = is_uniform ? budget_.uniform_bytes : budget_.bytes;
+    if (growth > left) return false;
     const Clock::time_point start = Clock::now();
+    std::optional<StopSignal> stop;
+    if (budget_.time != std::chrono::nanoseconds::max()) stop.emplace(nullptr, budget_.time);
+    const StopScope stopping(stop ? &*stop : nullptr);
     std::vector<Value> inputs;
     for (const ValueId id : node.inputs) {
       const Tensor* constant = graph_.ConstantOf(id);
@@ -92,8 +122,10 @@ class ConstantFolding {
     }
     Result<std::vector<Value>> outputs = evaluator_.Evaluate(graph_, node, inputs);
     budget_.time -= Clock::now() - start;
+    if (stop && stop->has_cut()) return false;
     if (!outputs || !AllTensors(node, *outputs)) return false;
-    budget_.bytes -= growth;
+    left -= growth;
+    if (is_uniform) budget_.uniform.insert((*outputs)[0].tensor().raw());
     Replace(node, std::move(*outputs));
     return true;
   }
@@ -107,8 +139,13 @@ class ConstantFolding {
   }
 
   void Replace(const Node& node, std::vector<Value> values) {
-    const std::vector<ValueId> outputs = node.outputs;
+    const std::vector<ValueId> outputs = node.outputs, inputs = node.inputs;
     graph_.RemoveNode(node.id);
+    for (const ValueId id : inputs) {
+      if (graph_.StoredConstantOf(id) != nullptr && graph_.IsUnused(id)) {
+        graph_.RemoveInitializer(id);
+      }
+    }
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i] == ValueId::kNone) continue;
       const Tensor& tensor = values[i].tensor();
@@ -121,6 +158,7 @@ class ConstantFolding {
   NodeEvaluator& evaluator_;
   FoldingBudget& budget_;
   const Filter is_wanted_;
+  const bool is_subgraph_;
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ Result<std::shared_ptr<MappedFile>> ExternalData::Map(const std::string& file) {
         "external data in '{}': a model in memory has no folder; name one to allow its files",
         file);
   }
-  TENON_ASSIGN_OR_RETURN(MappedFile mapped, MapConfined(folders_, file));
+  TENON_ASSIGN_OR_RETURN(MappedFile mapped, MapConfined(folders_, file, access_));
   const auto shared = MappedFile::Share(std::move(mapped));
   files_.emplace(file, shared);
   return shared;

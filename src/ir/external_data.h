@@ -44,11 +44,12 @@ class ExternalPlaces {
   std::map<const void*, Place> places_;  // by the address of the elements
 };
 
-// Maps the files of one model's external data, each once. Not thread-safe.
+// Maps, or copies, the files of one model's external data, each once. Not thread-safe.
 class ExternalData {
  public:
   // `folders` as for MapConfined; without folders, external data is an error.
-  explicit ExternalData(std::vector<std::string> folders) : folders_(std::move(folders)) {}
+  explicit ExternalData(std::vector<std::string> folders, FileAccess access = FileAccess::kMap)
+      : folders_(std::move(folders)), access_(access) {}
 
   struct Region {
     std::span<const std::byte> bytes;
@@ -65,6 +66,7 @@ class ExternalData {
   Result<std::shared_ptr<MappedFile>> Map(const std::string& file);
 
   std::vector<std::string> folders_;
+  FileAccess access_;
   std::map<std::string, Region> in_memory_;
   std::map<std::string, std::shared_ptr<MappedFile>> files_;
 };

@@ -21,7 +21,7 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 ReadContext MakeContext(std::string_view bytes, std::shared_ptr<void> owner,
                         std::vector<std::string> external_data_folders,
                         const ReadOptions& options = {}) {
-  ExternalData external_data(std::move(external_data_folders));
+  ExternalData external_data(std::move(external_data_folders), options.access);
   for (const auto& [name, content] : options.external_files) {
     void* const owned =
         options.do_external_files_stay ? const_cast<std::byte*>(content.data()) : nullptr;
@@ -313,7 +313,7 @@ Result<Model> ReadMapped(const std::shared_ptr<MappedFile>& file, const std::str
 }  // namespace
 
 Result<Model> ReadModel(const std::string& path, const ReadOptions& options) {
-  TENON_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
+  TENON_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path, options.access));
   const auto file = MappedFile::Share(std::move(mapped));
   Result<Model> model = ReadMapped(file, path, options);
   if (!model) return Error(std::move(model.error()).WithContext(Format("model '{}'", path)));

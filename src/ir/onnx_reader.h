@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "base/mapped_file.h"
 #include "base/status.h"
 #include "ir/model.h"
 #include "ir/model_format.h"
@@ -19,6 +20,8 @@ struct ReadOptions {
   // The folder of external data. If it is empty, the folder of the file is used, and a model given
   // as bytes may have no external data.
   std::string external_data_folder;
+  // How files are read. Copies outlast what happens to the files.
+  FileAccess access = FileAccess::kMap;
   // External-data files by name, which are read from memory instead; copied while reading.
   std::map<std::string, std::span<const std::byte>> external_files = {};
   // Whether they outlive the model, so that its tensors are views into them.
@@ -33,12 +36,11 @@ struct ReadOptions {
   bool takes_any_domain = false;
 };
 
-// Maps the file and reads it. Initializers are views into the mapping if they are aligned, and keep
-// it alive. External data must lie in the model's folder (base/confined_path.h). The graphs are
-// valid afterwards: every name is resolved, every value defined once, and there are no cycles.
-// CheckModel (ir/checker.h) checks the nodes against their schemas. Dropped: names and doc strings
-// of tensors in attributes.
-// errors  kNoSuchFile       nothing has that name
+// Maps the file, or copies it, and reads it. Initializers are views into it if they are aligned,
+// and keep it alive. External data must lie in the model's folder (base/confined_path.h). The
+// graphs are valid afterwards: every name is resolved, every value defined once, and there are no
+// cycles. CheckModel (ir/checker.h) checks the nodes against their schemas. Dropped: names and doc
+// strings of tensors in attributes. errors  kNoSuchFile       nothing has that name
 //         kInvalidProtobuf  with the byte offset
 //         kInvalidGraph     naming the node or value
 //         kFail             no opset import, no IR version, or one above 14; a file in the ORT

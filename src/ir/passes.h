@@ -7,11 +7,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/function_ref.h"
 #include "ir/inference.h"
 #include "ir/model.h"
+#include "ir/pass_runner.h"
 #include "ir/rewrite.h"
 
 namespace tenon {
@@ -70,11 +72,15 @@ std::optional<std::string> OperationKey(const Node& node);
 
 // The limits of constant folding, over all calls that share the budget.
 struct FoldingBudget {
-  // Bytes of folded values, if they are larger than the values that they were computed from.
+  // Bytes of folded values, without those of the constants that they replace.
   size_t bytes = size_t{64} << 20;
+  // The same of ConstantOfShape, whose results share memory where that can be repeated.
+  size_t uniform_bytes = size_t{1} << 30;
+  std::unordered_set<const void*> uniform = {};  // the elements of these results
+  // A node that takes longer stays.
   std::chrono::nanoseconds time = std::chrono::seconds(2);
-  // Values that are at most so many times larger than the values they were computed from count no
-  // bytes.
+  // If it is more than 1, values that are at most so many times larger than the values they were
+  // computed from count no bytes.
   size_t free_factor = 1;
 };
 
@@ -106,8 +112,7 @@ struct PassOptions {
   // computations that depend on inputs that are not constant, but are known to inference, such as
   // the last size of x[batch, 64].
   bool keeps_exported_patterns = false;
-  bool shares_constants = true;
-  bool joins_common_subexpressions = true;
+  PassRunner* runner = nullptr;  // null: every pass is run
 };
 
 // Applies inference and all passes to a graph until nothing changes. Functions must be inlined

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/graph.h"
+#include "ir/pass_runner.h"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/nchwc_layout.h"
 #include "ops/conv/nhwc_layout.h"
@@ -69,6 +70,13 @@ bool IsTypeKnown(const OpRow& row, const Graph& graph, const Node& node) {
          graph.value(node.inputs[i]).type.element_type != DataType::kUndefined;
 }
 
+// How many nodes `change` adds to `graph`, without its subgraphs.
+size_t NodesMade(const Graph& graph, FunctionRef<void()> change) {
+  const size_t before = graph.node_capacity();
+  change();
+  return graph.node_capacity() - before;
+}
+
 class CpuProvider final : public ExecutionProvider {
  public:
   const std::string& name() const override { return name_; }
@@ -101,22 +109,32 @@ class CpuProvider final : public ExecutionProvider {
   }
   void SetLogger(const Logger& logger) override { logger_ = &logger; }
 
-  Status Rewrite(Graph& graph, int32_t index) override {
+  Status Rewrite(Graph& graph, int32_t index, PassRunner& passes) override {
+    const auto run = [&](std::string_view name, FunctionRef<size_t()> pass) -> Status {
+      TENON_RETURN_IF_ERROR(passes.Run(name, graph, [&] { return pass(); }));
+      return OkStatus();
+    };
     const size_t quantizers = reports_quantization_ ? CountQuantizers(graph) : 0;
     if (use_integers_) {
-      FuseQuantizedNodes(graph, index);
-      FuseTables(graph, index);
+      TENON_RETURN_IF_ERROR(
+          run("QDQSelectorActionTransformer", [&] { return FuseQuantizedNodes(graph, index); }));
+      TENON_RETURN_IF_ERROR(run("TableFusion", [&] { return FuseTables(graph, index); }));
     }
     if (reports_quantization_) ReportQuantization(graph, quantizers);
-    size_t budget = kDequantizedBytes;
-    FoldDequantized(graph, index, budget);
-    FuseNodes(graph, index);
-    UseNchwcLayout(graph, index);
-    FuseNchwcNodes(graph, index);
-    UseNhwcLayout(graph, index);
-    TENON_RETURN_IF_ERROR(FoldWeightScales(graph));
-    FuseElements(graph, index);
-    return OkStatus();
+    TENON_RETURN_IF_ERROR(run("DequantizedFolding", [&] {
+      size_t budget = kDequantizedBytes;
+      return FoldDequantized(graph, index, budget);
+    }));
+    TENON_RETURN_IF_ERROR(FuseNodes(graph, index, passes));
+    TENON_RETURN_IF_ERROR(run("NchwcTransformer", [&] {
+      return NodesMade(graph, [&] { UseNchwcLayout(graph, index); });
+    }));
+    TENON_RETURN_IF_ERROR(run("NchwcEpilogueFusion", [&] { return FuseNchwcNodes(graph, index); }));
+    TENON_RETURN_IF_ERROR(run(
+        "NhwcTransformer", [&] { return NodesMade(graph, [&] { UseNhwcLayout(graph, index); }); }));
+    TENON_RETURN_IF_ERROR(
+        passes.RunRequired("weight_scale_folding", graph, [&] { return FoldWeightScales(graph); }));
+    return run("ElementwiseFusion", [&] { return FuseElements(graph, index); });
   }
 
   Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {

@@ -10,6 +10,7 @@
 #include "runtime/executor.h"
 #include "runtime/failed_node.h"
 #include "runtime/in_place.h"
+#include "runtime/kernel_creation.h"
 #include "runtime/kernel_info.h"
 #include "runtime/provider.h"
 #include "runtime/shared_weights.h"
@@ -33,8 +34,9 @@ bool Reads(const KernelTraits& traits, size_t i) {
 
 class PlanBuilder {
  public:
-  PlanBuilder(Graph& graph, const PlanParts& parts)
-      : graph_(graph), parts_(parts), slot_of_(graph.value_count(), kNoSlot) {
+  // `profiler` may be null.
+  PlanBuilder(Graph& graph, const PlanParts& parts, Profiler* profiler)
+      : graph_(graph), parts_(parts), profiler_(profiler), slot_of_(graph.value_count(), kNoSlot) {
     plan_.graph = &graph;
     plan_.providers = parts.providers;
     plan_.transfers = parts.transfers;
@@ -47,11 +49,7 @@ class PlanBuilder {
   Result<Plan> Build() {
     TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
     TENON_RETURN_IF_ERROR(FindLocations());
-    std::vector<Prepared> nodes;
-    nodes.reserve(order.size());
-    for (const NodeId id : order) {
-      TENON_ASSIGN_OR_RETURN(nodes.emplace_back(), Prepare(graph_.node(id)));
-    }
+    TENON_ASSIGN_OR_RETURN(std::vector<Prepared> nodes, MakeKernels(order));
     PlaceInputs(nodes);
     plan_.steps.reserve(order.size());
     for (Prepared& node : nodes) TENON_RETURN_IF_ERROR(AddStep(std::move(node)));
@@ -67,6 +65,18 @@ class PlanBuilder {
   }
 
  private:
+  Result<std::vector<Prepared>> MakeKernels(std::span<const NodeId> order) {
+    KernelCreation trace(profiler_);
+    std::vector<Prepared> nodes;
+    nodes.reserve(order.size());
+    for (const NodeId id : order) {
+      trace.Begin();
+      TENON_ASSIGN_OR_RETURN(nodes.emplace_back(), Prepare(graph_.node(id)));
+      trace.End(graph_.node(id));
+    }
+    return nodes;
+  }
+
   // --- locations ---
 
   Status FindLocations() {
@@ -256,7 +266,7 @@ class PlanBuilder {
 
   Status AddSubgraphs(const Node& node, Step& step) {
     for (Graph* subgraph : node.Subgraphs()) {
-      TENON_ASSIGN_OR_RETURN(Plan subplan, BuildPlan(*subgraph, parts_));
+      TENON_ASSIGN_OR_RETURN(Plan subplan, PlanBuilder(*subgraph, parts_, nullptr).Build());
       step.subgraphs.push_back(std::make_unique<Executor>(std::move(subplan)));
       std::vector<Slot>& captured = step.captures.emplace_back();
       for (const Capture& capture : subgraph->captures) {
@@ -433,6 +443,7 @@ class PlanBuilder {
 
   Graph& graph_;
   const PlanParts& parts_;
+  Profiler* const profiler_;
   Plan plan_;
   std::vector<uint8_t> location_of_provider_;
   std::vector<Slot> slot_of_;                              // by value: where it was made
@@ -445,7 +456,7 @@ class PlanBuilder {
 }  // namespace
 
 Result<Plan> BuildPlan(Graph& graph, const PlanParts& parts) {
-  return PlanBuilder(graph, parts).Build();
+  return PlanBuilder(graph, parts, parts.profiler).Build();
 }
 
 }  // namespace tenon

@@ -11,6 +11,7 @@
 namespace tenon {
 
 struct FailedNode;
+class Profiler;
 
 // What a plan is made with. All of it outlives the plan.
 struct PlanParts {
@@ -33,6 +34,7 @@ struct PlanParts {
   bool keeps_constants = false;
   // Where slabs and kernels' scratch on the CPU get their memory; null: in `memory`.
   std::shared_ptr<Allocator> work_memory = nullptr;
+  Profiler* profiler = nullptr;  // records the creation of the kernels; may be null
 };
 
 // Makes every node's kernel through the provider that owns the node, and lays out the steps. A

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/stop_signal.h"
 #include "runtime/concrete_shapes.h"
 
 namespace tenon {
@@ -12,8 +13,8 @@ class LoneContext final : public KernelContext {
  public:
   LoneContext(const Node& node, std::span<const Value* const> inputs,
               std::span<Value* const> outputs, ThreadPool& threads,
-              const std::shared_ptr<Allocator>& memory)
-      : memory_(memory) {
+              const std::shared_ptr<Allocator>& memory, size_t most_scratch)
+      : memory_(memory), most_scratch_(most_scratch) {
     node_ = &node;
     inputs_ = inputs;
     outputs_ = outputs;
@@ -26,6 +27,7 @@ class LoneContext final : public KernelContext {
   }
 
   void* Scratch(size_t bytes) override {
+    if (bytes > most_scratch_) return nullptr;
     // An allocation of 0 bytes would be null, which means that there is no memory.
     const auto size = static_cast<int64_t>(std::max<size_t>(bytes, 1));
     Result<Tensor> memory = Tensor::Allocate(DataType::kUint8, Shape({size}));
@@ -39,15 +41,23 @@ class LoneContext final : public KernelContext {
 
  private:
   const std::shared_ptr<Allocator>& memory_;
+  const size_t most_scratch_;
   Tensor scratch_;
 };
+
+Status RunWhole(const Kernel& kernel, KernelContext& context) {
+  TENON_RETURN_IF_ERROR(kernel.Run(context));
+  const StopSignal* const stop = StopSignal::Current();
+  if (stop != nullptr && stop->has_cut()) return Fail("stopped before its end");
+  return OkStatus();
+}
 
 }  // namespace
 
 Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, const Kernel& kernel,
                                         std::span<const Value> inputs, ThreadPool& threads,
                                         const std::shared_ptr<Allocator>& memory,
-                                        UniformConstants* uniform_constants) {
+                                        UniformConstants* uniform_constants, size_t most_scratch) {
   if (!node.Subgraphs().empty()) return NotImplemented("a node with subgraphs cannot run alone");
   std::vector<const Value*> input_pointers;
   for (const Value& input : inputs) input_pointers.push_back(input.has_value() ? &input : nullptr);
@@ -74,8 +84,9 @@ Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, co
         const auto fill = [&](Tensor tensor) {
           Value part = std::move(tensor);
           Value* part_pointer = &part;
-          LoneContext context(node, input_pointers, {&part_pointer, 1}, threads, memory);
-          return kernel.Run(context);
+          LoneContext context(node, input_pointers, {&part_pointer, 1}, threads, memory,
+                              most_scratch);
+          return RunWhole(kernel, context);
         };
         UniformConstants own;
         UniformConstants& constants = uniform_constants != nullptr ? *uniform_constants : own;
@@ -86,8 +97,8 @@ Result<std::vector<Value>> EvaluateNode(const Graph& graph, const Node& node, co
     }
     if (traits.is_view) return outputs;
   }
-  LoneContext context(node, input_pointers, output_pointers, threads, memory);
-  TENON_RETURN_IF_ERROR(kernel.Run(context));
+  LoneContext context(node, input_pointers, output_pointers, threads, memory, most_scratch);
+  TENON_RETURN_IF_ERROR(RunWhole(kernel, context));
   return outputs;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/run_attempt.h"
 #include "runtime/run_options.h"
 #include "runtime/run_report.h"
+#include "runtime/run_verifier.h"
 
 namespace tenon {
 namespace {
@@ -170,14 +171,24 @@ Status FallbackSession::Run(const RunOptions& options, std::span<const std::stri
                             std::span<const Value> feeds,
                             std::span<const std::string_view> fetch_names, std::span<Value> fetches,
                             std::span<const MemoryInfo* const> fetch_memory) {
-  if (!options_.is_on && options.reports == nullptr) {
+  const Arguments arguments{options, feed_names, feeds, fetch_names, fetches, fetch_memory};
+  if (verifier_ == nullptr) return RunAny(arguments);
+  return verifier_->Run(options, feed_names, feeds, fetch_names, fetches,
+                        [&] { return RunAny(arguments); });
+}
+
+void FallbackSession::SetVerifier(std::unique_ptr<RunVerifier> verifier) {
+  verifier_ = std::move(verifier);
+}
+
+Status FallbackSession::RunAny(const Arguments& arguments) {
+  if (!options_.is_on && arguments.options.reports == nullptr) {
     RunAttempt attempt;
-    Status status =
-        first_->Run(options, feed_names, feeds, fetch_names, fetches, fetch_memory, &attempt);
+    Status status = arguments.RunOn(*first_, attempt);
     if (status.code() == StatusCode::kEpFail) NoteFailure(status, attempt.failed);
     if (!attempt.has_unequal_names || options_.trusts_dim_names) return status;
   }
-  return RunWatched({options, feed_names, feeds, fetch_names, fetches, fetch_memory});
+  return RunWatched(arguments);
 }
 
 std::shared_ptr<FallbackSession::Lease> FallbackSession::TakeLease() const {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <set>
 #include <span>
@@ -13,11 +12,13 @@
 #include "base/mutex.h"
 #include "runtime/fallback_report.h"
 #include "runtime/session.h"
+#include "runtime/session_builder.h"
 
 namespace tenon {
 
 class RunMeter;
 struct RunReport;
+class RunVerifier;
 
 struct FallbackOptions {
   bool is_on = false;
@@ -34,17 +35,6 @@ struct FallbackOptions {
   // Reads the config entries that begin with "tenon.ep_fail_fallback".
   static FallbackOptions From(const StringMap& config);
 };
-
-// What a session is to be made with.
-struct SessionRequest {
-  std::vector<std::string> providers;       // names; the most preferred comes first
-  std::shared_ptr<Profiler> profiler;       // of the first session; null: as the options say
-  FailedNode* failed;                       // SessionParts::failed
-  bool equal_names_are_equal_sizes = true;  // SessionOptions'
-};
-
-// Makes the first session, and the second.
-using SessionBuilder = std::function<Result<std::unique_ptr<Session>>(const SessionRequest&)>;
 
 // Queries give the same answers before and after a fallback. Run may be called from several threads
 // at once. While the fallback is off, Run costs no more than Session::Run.
@@ -65,6 +55,9 @@ class FallbackSession {
   Status Run(const RunOptions& options, std::span<const std::string_view> feed_names,
              std::span<const Value> feeds, std::span<const std::string_view> fetch_names,
              std::span<Value> fetches, std::span<const MemoryInfo* const> fetch_memory = {});
+
+  // Lets every later run be compared with one without optimizations; null: none is.
+  void SetVerifier(std::unique_ptr<RunVerifier> verifier);
 
   // The first session lives as long as this object. Its names and types are those of both sessions.
   Session& first() const { return *first_; }
@@ -94,6 +87,7 @@ class FallbackSession {
                   SessionBuilder build);
   Status CreateFirst();
   std::shared_ptr<Lease> TakeLease() const;
+  Status RunAny(const Arguments& arguments);
   Status RunWatched(const Arguments& arguments);
   Status RunWatched(const Arguments& arguments, RunReport& report, RunMeter* meter);
   // The reason why the run must not be repeated; null: it may be.
@@ -126,6 +120,7 @@ class FallbackSession {
   std::atomic<uint64_t> runs_ = 0;
   std::unique_ptr<Session> first_, second_;
   std::atomic<Session*> newest_ = nullptr;
+  std::unique_ptr<RunVerifier> verifier_;
   Mutex replacing_;  // held while the second session is made
   mutable Mutex mutex_;
   std::shared_ptr<Lease> lease_;  // of the newest session; may be null

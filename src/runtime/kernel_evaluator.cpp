@@ -8,6 +8,8 @@ namespace {
 
 // Below this size, making a constant is faster than finding a shared one.
 constexpr size_t kWorthSharing = 4096;
+// A node whose kernel needs more than this and as much as its inputs is left to runs.
+constexpr size_t kLeastScratch = size_t{16} << 20;
 
 }  // namespace
 
@@ -45,8 +47,12 @@ Result<std::vector<Value>> KernelEvaluator::Run(const Graph& graph, const Node& 
   if (kernel->traits().is_stateful) {
     return NotImplemented("{} does not give the same result every time", node.Describe());
   }
+  size_t most_scratch = kLeastScratch;
+  for (const Value& input : inputs) {
+    if (input.is_tensor()) most_scratch += input.tensor().bytes();
+  }
   return EvaluateNode(graph, node, *kernel, inputs, threads_, SharedLastingMemory(),
-                      &uniform_constants_);
+                      &uniform_constants_, most_scratch);
 }
 
 }  // namespace tenon

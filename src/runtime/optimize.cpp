@@ -1,9 +1,11 @@
 #include "runtime/optimize.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "ir/checker.h"
+#include "ir/constant_node.h"
 #include "ir/dense_values.h"
 #include "ir/gradient.h"
 #include "ir/inference.h"
@@ -15,13 +17,43 @@
 #include "runtime/partition.h"
 #include "runtime/session_options.h"
 #include "runtime/session_parts.h"
+#include "runtime/traced_passes.h"
 
 namespace tenon {
 namespace {
 
-// What constant folding may add to a model by default. Models whose weights are made by nodes
-// (ConstantOfShape, DequantizeLinear) need room for the weights.
-constexpr size_t kFoldingBytes = size_t{1} << 30;
+size_t ConstantBytes(const Value& value) { return value.is_tensor() ? value.tensor().bytes() : 0; }
+
+// Of the initializers and Constant nodes of the graph and its subgraphs.
+size_t ConstantBytes(const Graph& graph) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < graph.value_count(); ++i) {
+    bytes += ConstantBytes(graph.value(static_cast<ValueId>(i)).initializer);
+  }
+  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+    const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+    if (node == nullptr) continue;
+    if (IsConstantNode(*node)) {
+      const Result<Value> value = ValueOfConstantNode(*node);
+      if (value) bytes += ConstantBytes(*value);
+    }
+    for (const Graph* const subgraph : node->Subgraphs()) bytes += ConstantBytes(*subgraph);
+  }
+  return bytes;
+}
+
+// What constant folding may do by default: to any model a little, and to one with many weights
+// enough to widen all of them from 4 bits to float.
+FoldingBudget FoldingBudgetFor(const Graph& graph) {
+  constexpr size_t kWidestPerNarrowest = 8, kLeastBytes = size_t{32} << 20;
+  constexpr std::chrono::milliseconds kLeastTime(250);
+  constexpr std::chrono::nanoseconds kTimePerByte(20);
+  const size_t bytes = ConstantBytes(graph);
+  FoldingBudget budget;
+  budget.bytes = std::max(kLeastBytes, bytes * kWidestPerNarrowest);
+  budget.time = kLeastTime + kTimePerByte * bytes;
+  return budget;
+}
 
 // Replaces operators that no provider claimed or can adapt by their function bodies, one level at a
 // time, and offers the new nodes to the providers.
@@ -78,16 +110,18 @@ class AdaptedNodes {
 // elements. Otherwise the first run would do their work, again for every memory plan. Results that
 // grow no more than widened weights do not count towards the budget: they must be stored anyway.
 // Then what had no kernel before is folded, as RunGeneralPasses folds other nodes.
-void FoldAdapted(Graph& graph, const PassOptions& passes, const AdaptedNodes& adapted) {
-  if (passes.evaluator == nullptr) return;
+size_t FoldAdapted(Graph& graph, const PassOptions& passes, const AdaptedNodes& adapted) {
   constexpr size_t kWidestPerNarrowest = 8;
   FoldingBudget for_casts{
       .bytes = 0, .time = std::chrono::nanoseconds::max(), .free_factor = kWidestPerNarrowest};
-  FoldConstants(graph, *passes.evaluator, for_casts,
-                [&](const Graph& owner, const Node& node) { return adapted.HasNew(owner, node); });
+  const size_t casts = FoldConstants(
+      graph, *passes.evaluator, for_casts,
+      [&](const Graph& owner, const Node& node) { return adapted.HasNew(owner, node); });
   FoldingBudget budget = passes.budget;
-  FoldConstants(graph, *passes.evaluator, budget,
-                [&](const Graph& owner, const Node& node) { return adapted.Contain(owner, node); });
+  return casts +
+         FoldConstants(graph, *passes.evaluator, budget, [&](const Graph& owner, const Node& node) {
+           return adapted.Contain(owner, node);
+         });
 }
 
 Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& partitioner) {
@@ -118,38 +152,29 @@ CheckOptions CheckOptionsOf(const SessionOptions& options) {
   return check;
 }
 
-// Leaves out the passes that the user names as ONNX Runtime does. It has others, too.
-void LeaveOutDisabled(const StringMap& config, PassOptions& passes) {
-  const auto entry = config.find("optimization.disable_specified_optimizers");
-  if (entry == config.end()) return;
-  const std::string names = ";" + entry->second + ";";
-  const auto names_pass = [&](std::string_view pass) {
-    return names.find(Format(";{};", pass)) != std::string::npos;
-  };
-  if (names_pass("ConstantFolding")) passes.evaluator = nullptr;
-  if (names_pass("ConstantSharing")) passes.shares_constants = false;
-  if (names_pass("CommonSubexpressionElimination")) passes.joins_common_subexpressions = false;
-}
-
 // The limit that a config entry sets, if there is one. What it allowed is logged at the end.
 class LoggedLimit {
  public:
-  static Result<std::unique_ptr<LoggedLimit>> Of(const StringMap& config, const Logger& logger) {
+  static Result<std::unique_ptr<LoggedLimit>> Of(const SessionOptions& options,
+                                                 const Logger& logger) {
     constexpr std::string_view kKey = "tenon.rewrite_limit";
-    TENON_ASSIGN_OR_RETURN(const size_t most, ConfigCount(config, kKey, 0));
-    if (!config.contains(kKey)) return std::unique_ptr<LoggedLimit>();
-    return std::make_unique<LoggedLimit>(most, logger);
+    TENON_ASSIGN_OR_RETURN(const size_t most, ConfigCount(options.config, kKey, 0));
+    if (!options.config.contains(kKey)) return std::unique_ptr<LoggedLimit>();
+    return std::make_unique<LoggedLimit>(most, options.rewrites, logger);
   }
-  LoggedLimit(size_t most, const Logger& logger) : limit_(most), logger_(logger) {}
+  LoggedLimit(size_t most, std::vector<std::string>* rewrites, const Logger& logger)
+      : limit_(most), rewrites_(rewrites), logger_(logger) {}
   ~LoggedLimit() {
     size_t count = 0;
     for (const std::string& rewrite : limit_.allowed()) {
       TENON_LOG(logger_, kInfo, "rewrite {}: {}", ++count, rewrite);
     }
+    if (rewrites_ != nullptr) *rewrites_ = limit_.allowed();
   }
 
  private:
   RewriteLimit limit_;
+  std::vector<std::string>* const rewrites_;
   const Logger& logger_;
 };
 
@@ -205,9 +230,13 @@ Assignment AssignmentOf(const Graph& graph, size_t providers, const FusedNodes& 
   return assignment;
 }
 
-Status RewriteByProviders(Graph& graph, const SessionParts& parts) {
+Status RewriteByProviders(Graph& graph, const SessionParts& parts, const StringMap& config) {
   for (size_t i = 0; i < parts.providers.size(); ++i) {
-    TENON_RETURN_IF_ERROR(parts.providers[i]->Rewrite(graph, static_cast<int32_t>(i)));
+    ExecutionProvider& provider = *parts.providers[i];
+    TracedPasses passes(parts.profiler.get(), config, provider.name());
+    TENON_RETURN_IF_ERROR(passes.RunRequired("provider_rewrites", graph, [&] {
+      return provider.Rewrite(graph, static_cast<int32_t>(i), passes);
+    }));
   }
   return OkStatus();
 }
@@ -266,10 +295,13 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
                      const OptimizeContext& context) {
   Graph& graph = *model.graph;
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<LoggedLimit> limit,
-                         LoggedLimit::Of(options.config, context.logger));
-  TENON_RETURN_IF_ERROR(CheckModel(model, CheckOptionsOf(options)));
+                         LoggedLimit::Of(options, context.logger));
+  TracedPasses runner(parts.profiler.get(), options.config);
+  TENON_RETURN_IF_ERROR(runner.RunRequired(
+      "model_check", graph, [&] { return CheckModel(model, CheckOptionsOf(options)); }));
   TENON_RETURN_IF_ERROR(graph.SettleParts());
-  TENON_RETURN_IF_ERROR(InlineFunctions(model));
+  TENON_RETURN_IF_ERROR(
+      runner.RunRequired("function_inlining", graph, [&] { return InlineFunctions(model); }));
   TENON_RETURN_IF_ERROR(MakeConstantsDense(graph));
   // Must come before the passes, which may drop or rename what a Gradient node names.
   TENON_RETURN_IF_ERROR(ExpandGradients(graph, *parts.shape_functions));
@@ -277,40 +309,53 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   PassOptions passes;
   passes.shape_functions = parts.shape_functions;
   passes.evaluator = &evaluator;
+  passes.runner = &runner;
   // Like ONNX Runtime, whose tools look for exporters' patterns in what BASIC leaves.
   passes.keeps_exported_patterns = options.optimization_level < OptimizationLevel::kExtended;
   passes.inference.strict =
       ConfigFlag(options.config, "session.strict_shape_type_inference", false);
-  TENON_ASSIGN_OR_RETURN(
-      passes.budget.bytes,
-      ConfigBytes(options.config, "tenon.constant_folding_bytes", kFoldingBytes));
-  LeaveOutDisabled(options.config, passes);
+  passes.budget = FoldingBudgetFor(graph);
+  for (size_t* const bytes : {&passes.budget.bytes, &passes.budget.uniform_bytes}) {
+    TENON_ASSIGN_OR_RETURN(*bytes,
+                           ConfigBytes(options.config, "tenon.constant_folding_bytes", *bytes));
+  }
+  const auto infer = [&](const InferenceOptions& how) {
+    return runner.RunRequired("type_inference", graph,
+                              [&] { return InferTypes(graph, *parts.shape_functions, how); });
+  };
   if (options.optimization_level >= OptimizationLevel::kBasic) {
-    TENON_RETURN_IF_ERROR(RunGeneralPasses(graph, passes));
+    TENON_RETURN_IF_ERROR(runner.RunRequired("general_passes", graph,
+                                             [&] { return RunGeneralPasses(graph, passes); }));
   } else {
-    TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions, passes.inference));
+    TENON_RETURN_IF_ERROR(infer(passes.inference));
   }
   if (!options.optimized_model_path.empty()) {
-    TENON_RETURN_IF_ERROR(WriteOptimized(model, options, parts));
+    TENON_RETURN_IF_ERROR(runner.RunRequired(
+        "optimized_model_writing", graph, [&] { return WriteOptimized(model, options, parts); }));
   }
   if (options.on_optimized_model) TENON_RETURN_IF_ERROR(options.on_optimized_model(model));
   FusedNodes fused;
   Partitioner partitioner(graph, parts.providers, context.logger, parts.failed, &fused);
-  TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
-  TENON_RETURN_IF_ERROR(ExpandUnclaimed(graph, parts, partitioner));
+  TENON_RETURN_IF_ERROR(runner.RunRequired("partitioning", graph, [&]() -> Status {
+    TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
+    return ExpandUnclaimed(graph, parts, partitioner);
+  }));
   if (options.on_partitioned_model) TENON_RETURN_IF_ERROR(options.on_partitioned_model(model));
   const AdaptedNodes adapted(graph);
-  TENON_RETURN_IF_ERROR(AdaptUnclaimed(graph, parts, partitioner));
+  TENON_RETURN_IF_ERROR(runner.RunRequired(
+      "node_adaptation", graph, [&] { return AdaptUnclaimed(graph, parts, partitioner); }));
   if (options.optimization_level >= OptimizationLevel::kBasic) {
-    FoldAdapted(graph, passes, adapted);
+    TENON_RETURN_IF_ERROR(
+        runner.Run("ConstantFolding", graph, [&] { return FoldAdapted(graph, passes, adapted); }));
   }
   if (ConfigFlag(options.config, "session.record_ep_graph_assignment_info", false)) {
     context.assignment = AssignmentOf(graph, parts.providers.size(), fused);
   }
   if (options.optimization_level >= OptimizationLevel::kExtended) {
-    TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts));
-    TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));
-    TENON_RETURN_IF_ERROR(partitioner.Assign(graph));
+    TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts, options.config));
+    TENON_RETURN_IF_ERROR(infer({}));
+    TENON_RETURN_IF_ERROR(
+        runner.RunRequired("partitioning", graph, [&] { return partitioner.Assign(graph); }));
   }
   RemoveDeadCode(graph);
   TENON_RETURN_IF_ERROR(CheckAllAssigned(graph));

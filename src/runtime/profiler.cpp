@@ -282,6 +282,10 @@ void TraceSpan::AddArg(std::string_view key, std::string_view value) {
 
 TraceContext* TraceContext::Current() { return current_context; }
 
+Profiler* TraceContext::CurrentProfiler() {
+  return current_context == nullptr ? nullptr : current_context->profiler;
+}
+
 TraceScope::TraceScope(Profiler* profiler, const char* phase, uint64_t run_id, RunMeter* meter) {
   if (profiler == nullptr && meter == nullptr) return;
   is_set_ = true;

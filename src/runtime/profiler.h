@@ -175,6 +175,8 @@ struct TraceContext {
 
   // The context of this thread; null outside any session's work.
   static TraceContext* Current();
+  // Its profiler; null if there is none.
+  static Profiler* CurrentProfiler();
 };
 
 // Sets the thread's context for its lifetime. Costs nothing if `profiler` and `meter` are null.

@@ -19,6 +19,7 @@ class DataTransfer;
 class GraphCapture;
 class Kernel;
 class KernelInfo;
+class PassRunner;
 struct RunOptions;
 class ShapeFunctionTable;
 class Stream;
@@ -114,9 +115,9 @@ class ExecutionProvider {
   }
 
   // Rewrites the nodes that this provider owns (node.provider == index), e.g. into fused nodes or
-  // another layout. New nodes must have the same provider.
-  virtual Status Rewrite(Graph& graph, int32_t index) {
-    (void)graph, (void)index;
+  // another layout, each set of rules as a pass of `passes`. New nodes must have the same provider.
+  virtual Status Rewrite(Graph& graph, int32_t index, PassRunner& passes) {
+    (void)graph, (void)index, (void)passes;
     return OkStatus();
   }
 

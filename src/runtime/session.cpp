@@ -190,8 +190,11 @@ Status Session::OptimizeAndPlan() {
                              !parts_.memory,
                              !is_clients,
                              dump && *dump != nullptr && (*dump)->settings().shows_values(),
-                             std::move(work_memory)};
+                             std::move(work_memory),
+                             profiler_.get()};
+  TraceSpan planning(profiler_.get(), TraceCategory::kSession, "planning");
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
+  planning.AddArg("steps", std::to_string(plan.steps.size()));
   TENON_LOG(logger_, kInfo, "graph '{}' runs in {} steps", model_.graph->name, plan.steps.size());
   TENON_ASSIGN_OR_RETURN(
       pipeline_, RunPipeline::Make(std::move(plan), {providers_, runs_overlap_, threads, logger_,

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/logging.h"
 #include "base/status.h"
@@ -47,6 +48,8 @@ struct SessionOptions {
   // Receives the model when providers have claimed and fused nodes and have not yet rewritten it;
   // may be null. Its failure fails the session's creation.
   std::function<Status(const Model&)> on_partitioned_model = {};
+  // Receives what the config entry tenon.rewrite_limit allowed, in order; may be null.
+  std::vector<std::string>* rewrites = nullptr;
   // Whether memory is planned for feed shapes that were seen before.
   bool plans_memory = true;
   // The user asked for branches of the graph to run in parallel. This has no effect, except that

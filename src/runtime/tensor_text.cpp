@@ -146,6 +146,12 @@ class TextWriter {
 
 }  // namespace
 
+std::optional<double> NumberAt(const Tensor& tensor, size_t i) {
+  std::optional<double> result;
+  UseNumber(tensor, i, [&](auto number) { result = static_cast<double>(number); });
+  return result;
+}
+
 std::string TensorText(const Tensor& tensor, const TensorTextOptions& options) {
   return TextWriter(tensor, options).Write();
 }

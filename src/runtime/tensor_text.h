@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "tensor/tensor.h"
@@ -22,6 +23,9 @@ struct TensorTextOptions {
 // in JSON's form. Floats of 8 bits and less are bit patterns, "0x38". The elements must be on the
 // host and may be unaligned.
 std::string TensorText(const Tensor& tensor, const TensorTextOptions& options);
+
+// Element `i`, if the type's elements are numbers that are not shown as bits.
+std::optional<double> NumberAt(const Tensor& tensor, size_t i);
 
 // "Min: -1, Max: 2.5, Mean: 0.75, NaN: 0, Inf: 0", the first three without the elements that are
 // NaN; "" for types that are not numbers and for those whose elements are shown as bits.

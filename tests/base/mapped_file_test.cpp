@@ -54,6 +54,26 @@ TEST(MappedFileTest, SharedFilesAreMappedOnce) {
   EXPECT_EQ(Text(first->bytes()), "text");
 }
 
+TEST(MappedFileTest, CopiesOutlastTheContent) {
+  const TemporaryFolder folder;
+  for (size_t size : {0, 1, 4096, 100000}) {
+    const std::string text(size, 'x');
+    const std::string path = folder.Write("file", text);
+    const auto open = [&] {
+      return MappedFile::Share(MappedFile::Open(path, FileAccess::kCopy).value());
+    };
+    const auto first = open();
+    EXPECT_NE(open(), first);
+    EXPECT_FALSE(MappedFile::IsShared(first)) << "their pages cannot be read again";
+    MappedFile::ReleasePages(first, first->bytes());
+    std::filesystem::resize_file(path, 0);
+    EXPECT_EQ(Text(first->bytes()), text);
+    EXPECT_EQ(first->path(), path);
+  }
+  EXPECT_EQ(MappedFile::Open(folder / "none", FileAccess::kCopy).error().code(),
+            StatusCode::kNoSuchFile);
+}
+
 // A program that overwrites a file, as cp -p does, may give it its former time.
 TEST(MappedFileTest, OverwrittenFilesAreOthers) {
   const TemporaryFolder folder;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/stop_signal.h"
 #include "ir/graph_builder.h"
 
 namespace tenon {
@@ -168,6 +169,42 @@ TEST(FoldConstantsTest, KeepsToItsBudget) {
   EXPECT_EQ(folds({Dim(25)}, {.bytes = 95}), 0u);
   EXPECT_EQ(folds({Dim(INT64_MAX)}, {}), 0u);
   EXPECT_EQ(folds({Dim(1)}, {.time = std::chrono::seconds(0)}), 0u);
+}
+
+TEST(FoldConstantsTest, ValuesThatStayAreNotMadeUpFor) {
+  const auto folds = [](bool has_other_reader, size_t bytes) {
+    GraphBuilder b;
+    const ValueId one = b.Scalar(1);
+    ValueId value = b.Shaped(b.Op("Neg", {one}), {});
+    for (int i = 0; i < 3; ++i) value = b.Shaped(b.Op("Neg", {value}), {});
+    b.Output(b.Op("Abs", {value}));
+    if (has_other_reader) b.Output(b.Op("Abs", {one}));
+    ScalarEvaluator evaluator;
+    FoldingBudget budget{.bytes = bytes};
+    const size_t changes = FoldConstants(*b.graph, evaluator, budget);
+    EXPECT_EQ(b.graph->value(one).initializer.has_value(), has_other_reader);
+    return changes;
+  };
+  EXPECT_EQ(folds(false, 0), 4u) << "each takes the place of the one before";
+  EXPECT_EQ(folds(true, 4), 4u);
+  EXPECT_EQ(folds(true, 3), 0u);
+}
+
+TEST(FoldConstantsTest, ANodeThatTakesTooLongStays) {
+  struct SlowEvaluator : NodeEvaluator {
+    bool CanEvaluate(const Graph&, const Node&) const override { return true; }
+    Result<std::vector<Value>> Evaluate(const Graph&, const Node&,
+                                        std::span<const Value> inputs) override {
+      while (!StopSignal::CutsCurrent()) {
+      }
+      return std::vector<Value>{inputs[0]};
+    }
+  };
+  GraphBuilder b;
+  b.Output(b.Op("Abs", {b.Shaped(b.Op("Neg", {b.Scalar(1)}), {})}));
+  SlowEvaluator evaluator;
+  FoldingBudget budget{.time = std::chrono::milliseconds(20)};
+  EXPECT_EQ(FoldConstants(*b.graph, evaluator, budget), 0u);
 }
 
 TEST(FoldKnownElementsTest, TurnsKnownShapeComputationsIntoConstants) {

@@ -99,7 +99,7 @@ RuleSet RulesOf(std::vector<Fusion> fusions) {
 
 std::string FusedText(Graph& graph) {
   InferForFusions(graph);
-  for (const RuleSet& rules : MakeFusions(HasEveryKernel)) ApplyRules(graph, rules);
+  for (const FusionPass& pass : MakeFusions(HasEveryKernel)) ApplyRules(graph, pass.rules);
   return GraphText(graph);
 }
 

@@ -894,21 +894,24 @@ TEST(ScalarFusionTest, IntegersStayAsTheyAre) {
 }
 
 TEST(FusionTest, NothingIsMadeThatHasNoKernel) {
-  EXPECT_TRUE(MakeFusions([](auto, auto, DataType) { return false; })[0].rules().empty());
+  EXPECT_TRUE(MakeFusions([](auto, auto, DataType) { return false; })[0].rules.rules().empty());
   const auto only_double = [](std::string_view, std::string_view, DataType type) {
     return type == DataType::kUndefined || type == DataType::kDouble;
   };
   B b;
   b.Output(b.Op("Relu", {ConvOf(b)}));
   InferForFusions(*b.graph);
-  for (const RuleSet& rules : MakeFusions(only_double)) EXPECT_EQ(ApplyRules(*b.graph, rules), 0u);
+  for (const FusionPass& pass : MakeFusions(only_double)) {
+    EXPECT_EQ(ApplyRules(*b.graph, pass.rules), 0u);
+  }
 }
 
 TEST(FusionTest, OnlyNodesOfTheProviderAreFused) {
   B b;
   b.Output(b.Op("Relu", {ConvOf(b)}));
   InferForFusions(*b.graph);
-  FuseNodes(*b.graph, 3);
+  PlainPassRunner passes;
+  ASSERT_TRUE(FuseNodes(*b.graph, 3, passes).ok());
   EXPECT_EQ(b.graph->node_count(), 2u);
 }
 

@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GUIDES = [
     "README.md",
     "docs/python.md",
+    "docs/debugging.md",
     "docs/profiling.md",
     "docs/quantization.md",
     "docs/training.md",

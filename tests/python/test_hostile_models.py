@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import subprocess
+import sys
 
 import graphs
 import numpy as np
@@ -207,3 +209,130 @@ def test_constants_grow_to_a_limit(
     left = [node.op_type for node in onnx.load(tmp_path / "optimized.onnx").graph.node]
     assert [name for name in left if name == "ConstantOfShape"] == expected
     assert (session.run(None, {})[0] == np.full((1000, 1000), -1, np.float32)).all()
+
+
+WIDE = "int64[1] s = {225000000}, float v = {1}, float[1] w = {1}"
+GROWING = {
+    "uniform": (WIDE, "t = ConstantOfShape (s)"),
+    "expanded": (WIDE, "t = Expand (v, s)"),
+    "tiled": (WIDE, "t = Tile (w, s)"),
+    "range": (
+        "float a = {0}, float b = {225000000}, float d = {1}",
+        "t = Range (a, b, d)",
+    ),
+    # Each value is no larger than the one before.
+    "chain": (
+        "int64[1] s = {8000000}",
+        "\n".join(
+            [
+                "z = ConstantOfShape (s)",
+                "t0 = Exp (z)",
+                *(f"t{i + 1} = {('Sin', 'Cos')[i % 2]} (t{i})" for i in range(100)),
+                "t = Tanh (t100)",
+            ]
+        ),
+    ),
+    # No value is larger than the one that all are made of.
+    "fan": (
+        "int64[1] s = {8000000}",
+        "\n".join(
+            [
+                "z = ConstantOfShape (s)",
+                "a = Exp (z)",
+                *(f"t{i} = Clip (a, z{i})" for i in range(40)),
+                f"t = Sum ({', '.join(f't{i}' for i in range(40))})",
+            ]
+        ),
+    ),
+    "convolution": (
+        "int64[4] s = {1, 1, 2000, 2000}, int64[4] k = {1, 1, 500, 500}",
+        "a = ConstantOfShape (s)\nb = ConstantOfShape (k)\n"
+        "c = Exp (a)\nd = Exp (b)\nt = Conv (c, d)",
+    ),
+    "places": (
+        "int64[3] s = {200, 200, 200}",
+        "a = ConstantOfShape (s)\nb = Exp (a)\nc = NonZero (b)\nt = Cast <to = 1> (c)",
+    ),
+}
+
+LOAD = """
+import sys, time
+import tenon
+
+def kilobytes(key):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(key))
+
+small, model = sys.argv[1:]
+tenon.InferenceSession(small)
+before = kilobytes("VmRSS")
+begin = time.monotonic()
+session = tenon.InferenceSession(model)
+print(time.monotonic() - begin, (kilobytes("VmHWM") - before) / 1024)
+"""
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="needs Linux")
+@pytest.mark.parametrize("name", GROWING)
+def test_a_small_model_takes_little_to_load(name: str, tmp_path: pathlib.Path) -> None:
+    """S-6: a model of a kilobyte takes at most 64 MB and a second."""
+    constants, nodes = GROWING[name]
+    clips = "".join(f", float z{i} = {{{i}}}" for i in range(40)) if name == "fan" else ""
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 9, opset_import: ["": 19]>
+        made () => (float y) <{constants}{clips}> {{
+          {nodes}
+          n = Neg (t)
+          y = ReduceSum <keepdims = 0> (n)
+        }}""")
+    paths = [tmp_path / "small.onnx", tmp_path / "model.onnx"]
+    paths[0].write_bytes(graphs.double())
+    paths[1].write_bytes(model.SerializeToString())
+    assert paths[1].stat().st_size < 5000
+    run = subprocess.run(
+        [sys.executable, "-c", LOAD, *map(str, paths)], capture_output=True, text=True, check=True
+    )
+    seconds, mebibytes = map(float, run.stdout.split())
+    assert seconds < 1
+    assert mebibytes < 64
+
+
+SHORTENED = """
+import os, sys
+import numpy as np
+import tenon
+
+options = tenon.SessionOptions()
+options.add_session_config_entry("tenon.maps_files", "0")
+session = tenon.InferenceSession(sys.argv[1], options)
+for path in sys.argv[1:]:
+    os.truncate(path, 0)
+x = np.ones((1, 512), np.float32)
+for _ in range(3):
+    assert (session.run(None, {"x": x})[0] == 512 * 3).all()
+print("alive")
+"""
+
+
+def test_copied_files_may_be_shortened(tmp_path: pathlib.Path) -> None:
+    """S-11: the weights in the model's file, and those beside it."""
+    weights = {name: np.full((512, 512), k, np.float32) for name, k in (("w", 1), ("v", 2))}
+    model = graphs.model(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["a"]),
+            helper.make_node("MatMul", ["x", "v"], ["b"]),
+            helper.make_node("Add", ["a", "b"], ["y"]),
+        ],
+        [graphs.tensor("x", shape=["n", 512])],
+        [graphs.tensor("y", shape=["n", 512])],
+        initializers=[numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )
+    proto = onnx.load_from_string(model)
+    onnx.external_data_helper.set_external_data(proto.graph.initializer[1], "weights.bin")
+    (tmp_path / "weights.bin").write_bytes(weights["v"].tobytes())
+    proto.graph.initializer[1].ClearField("raw_data")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    arguments = [sys.executable, "-c", SHORTENED, str(path), str(tmp_path / "weights.bin")]
+    run = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert run.stdout == "alive\n", (run.returncode, run.stderr)

@@ -33,7 +33,7 @@ class TurningProvider final : public ExecutionProvider {
     return claims;
   }
   Result<bool> PrefersChannelsLast() override { return true; }
-  Status Rewrite(Graph& graph, int32_t index) override {
+  Status Rewrite(Graph& graph, int32_t index, PassRunner&) override {
     has_turned_ = true;
     ChannelLayout layout(graph, {});
     for (size_t i = 0, count = graph.node_capacity(); i < count; ++i) {

@@ -18,11 +18,13 @@
 #include "runtime/config.h"
 #include "runtime/dim_names.h"
 #include "runtime/profiler.h"
+#include "runtime/run_verifier.h"
 
 namespace tenon::capi {
 namespace {
 
 constexpr std::string_view kUseEnvAllocators = "session.use_env_allocators";
+constexpr std::string_view kLoadingArray = "model_loading_array";
 
 // Whether the client promised that the bytes of a model, and of its files in memory, outlive the
 // session.
@@ -35,11 +37,13 @@ Result<ReadOptions> ReadOptionsOf(const OrtSessionOptions& options) {
   const auto folder = config.find("session.model_external_initializers_file_folder_path");
   TENON_ASSIGN_OR_RETURN(const ModelFormat format,
                          ConfigModelFormat(config, "session.load_model_format"));
-  ReadOptions read = {.format = format,
-                      .external_data_folder = folder == config.end() ? "" : folder->second,
-                      .external_files = options.external_files,
-                      .do_external_files_stay = DoBytesOutlive(config),
-                      .initializers = options.initializers};
+  ReadOptions read = {
+      .format = format,
+      .external_data_folder = folder == config.end() ? "" : folder->second,
+      .access = ConfigFlag(config, "tenon.maps_files", true) ? FileAccess::kMap : FileAccess::kCopy,
+      .external_files = options.external_files,
+      .do_external_files_stay = DoBytesOutlive(config),
+      .initializers = options.initializers};
   for (const OrtCustomOpDomain* const domain : options.custom_op_domains) {
     read.other_domains.push_back(domain->name);
   }
@@ -84,8 +88,10 @@ Status CheckNotCanceled(const OrtSessionOptions& options) {
   return Status(StatusCode::kModelLoadCanceled, "loading the model was canceled");
 }
 
+// `event` is the name in the trace of this thread's work, if there is one.
 template <class Source>
-Result<Model> Load(const Source& read, const OrtSessionOptions& options) {
+Result<Model> Load(std::string_view event, const Source& read, const OrtSessionOptions& options) {
+  const TraceSpan span(TraceContext::CurrentProfiler(), TraceCategory::kSession, event);
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
   TENON_ASSIGN_OR_RETURN(const ReadOptions read_options, ReadOptionsOf(options));
   TENON_ASSIGN_OR_RETURN(Model model, read(read_options));
@@ -226,29 +232,43 @@ Status CheckFallback(const FallbackOptions& fallback, const OrtSessionOptions& o
   return OkStatus();
 }
 
+// Null if the options want none.
+Result<std::shared_ptr<Profiler>> OpenProfiler(const OrtSession& handle,
+                                               const OrtSessionOptions& options) {
+  if (options.profile_prefix.empty()) return nullptr;
+  return Profiler::Open(options.profile_prefix, options.session.config,
+                        handle.environment->environment.logger());
+}
+
 // Makes the sessions of a handle: the first from `model`, the second from the model that `reload`
 // reads.
 struct Builder {
   Result<std::unique_ptr<Session>> operator()(const SessionRequest& request) const {
+    std::shared_ptr<Profiler> profiler = request.profiler;
+    if (profiler == nullptr) profiler = std::exchange(handle.profiler, nullptr);
+    if (profiler == nullptr && !request.most_rewrites) {
+      TENON_ASSIGN_OR_RETURN(profiler, OpenProfiler(handle, *options));
+    }
     // Only the first session writes the compiled model.
     std::shared_ptr<const OrtSessionOptions> wanted = options;
     if (*model == nullptr) {
+      const TraceScope context(profiler.get(), "load");
       TENON_ASSIGN_OR_RETURN(*model, Reload());
     } else if (auto with_context = WithContextModel(*options)) {
       wanted = std::move(with_context);
     }
     SessionOptions session_options = OptionsFor(*wanted, handle);
     session_options.equal_names_are_equal_sizes = request.equal_names_are_equal_sizes;
+    if (request.most_rewrites) {
+      session_options.config["tenon.rewrite_limit"] = std::to_string(*request.most_rewrites);
+      session_options.rewrites = request.rewrites;
+      session_options.optimized_model_path.clear();
+    }
     TENON_ASSIGN_OR_RETURN(SessionParts parts,
                            PartsFor(handle, *wanted, **model, request.providers));
     Environment& environment = handle.environment->environment;
     parts.failed = request.failed;
-    parts.profiler = request.profiler;
-    if (parts.profiler == nullptr && !options->profile_prefix.empty()) {
-      TENON_ASSIGN_OR_RETURN(
-          parts.profiler,
-          Profiler::Open(options->profile_prefix, session_options.config, environment.logger()));
-    }
+    parts.profiler = std::move(profiler);
     const std::unique_ptr<Model> taken = std::move(*model);
     return Session::Create(environment, std::move(*taken), std::move(session_options),
                            std::move(parts));
@@ -270,6 +290,10 @@ constexpr size_t kLargestKeptModel = size_t{16} << 20;
 
 bool WantsFallback(const OrtSessionOptions& options) {
   return FallbackOptions::From(options.session.config).is_on;
+}
+
+bool WantsVerifier(const OrtSessionOptions& options) {
+  return ConfigFlag(options.session.config, "tenon.verify", false);
 }
 
 // Whether a run may feed axes of equal names with different sizes.
@@ -304,7 +328,7 @@ Result<std::shared_ptr<const OrtSessionOptions>> KeepOptions(const OrtSessionOpt
   TENON_ASSIGN_OR_RETURN(std::vector<ProviderChoice> chosen,
                          SelectDevices(options, model, *handle.environment));
   const bool makes_context = ConfigFlag(options.session.config, "ep.context_enable", false);
-  const bool may_follow = fallback.is_on || !fallback.trusts_dim_names;
+  const bool may_follow = fallback.is_on || !fallback.trusts_dim_names || WantsVerifier(options);
   if (chosen.empty() && !may_follow && !makes_context) {
     return std::shared_ptr<const OrtSessionOptions>(std::shared_ptr<void>(), &options);
   }
@@ -347,20 +371,31 @@ Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& option
         "package API",
         path);
   }
-  return Load([&](const ReadOptions& read) { return ReadModel(path, read); }, options);
+  return Load(
+      "model_loading_uri", [&](const ReadOptions& read) { return ReadModel(path, read); }, options);
 }
 
 Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options) {
   return Load(
+      kLoadingArray,
       [&](const ReadOptions& read) {
         return ReadModel(bytes, OwnerOf(bytes, read, options.session.config), InMemory(read));
       },
       options);
 }
 
+Result<Model> LoadInTrace(OrtSession& handle, const OrtSessionOptions& options,
+                          FunctionRef<Result<Model>()> load) {
+  TENON_ASSIGN_OR_RETURN(handle.profiler, OpenProfiler(handle, options));
+  const TraceScope context(handle.profiler.get(), "load");
+  return load();
+}
+
 ModelLoader LoaderFor(const std::string& path, const OrtSessionOptions& options,
                       const Model& model) {
-  if (!WantsFallback(options) && !MayDistrustNames(options, model)) return nullptr;
+  if (!WantsFallback(options) && !WantsVerifier(options) && !MayDistrustNames(options, model)) {
+    return nullptr;
+  }
   return [path, kept = std::make_shared<KeptOptions>(options)] {
     return LoadModel(path, kept->options);
   };
@@ -370,9 +405,10 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
                       const Model& model) {
   const bool keeps_model =
       ConfigFlag(options.session.config, "tenon.ep_fail_fallback.keep_model", true);
-  const bool is_needed = WantsFallback(options) ? keeps_model
-                                                : MayDistrustNames(options, model) &&
-                                                      bytes.size() <= kLargestKeptModel;
+  const bool may_distrust_names =
+      MayDistrustNames(options, model) && bytes.size() <= kLargestKeptModel;
+  const bool is_needed =
+      WantsVerifier(options) || (WantsFallback(options) ? keeps_model : may_distrust_names);
   if (!is_needed) return nullptr;
   auto kept = std::make_shared<KeptOptions>(options);
   if (DoBytesOutlive(options.session.config)) {
@@ -380,6 +416,7 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
   }
   return [content = CopyBytes(bytes), kept = std::move(kept)] {
     return Load(
+        kLoadingArray,
         [&](const ReadOptions& read) { return ReadModel(*content, content, InMemory(read)); },
         kept->options);
   };
@@ -405,13 +442,20 @@ Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& 
   TENON_ASSIGN_OR_RETURN(handle.custom_ops,
                          CustomOps::For(*kept, session_options, handle.environment->environment));
   auto first = std::make_shared<std::unique_ptr<Model>>(std::make_unique<Model>(std::move(model)));
-  Result<std::unique_ptr<FallbackSession>> session = FallbackSession::Create(
-      std::move(fallback), ProviderNames(*kept), Builder{handle, kept, first, std::move(reload)});
+  const bool can_reload = reload != nullptr;
+  const Builder builder{handle, kept, first, std::move(reload)};
+  Result<std::unique_ptr<FallbackSession>> session =
+      FallbackSession::Create(std::move(fallback), ProviderNames(*kept), builder);
   if (!session) {
     if (*first != nullptr) model = std::move(**first);
     return std::move(session.error());
   }
   handle.session = std::move(*session);
+  if (can_reload) {
+    TENON_ASSIGN_OR_RETURN(
+        auto verifier, RunVerifier::Make(options.session.config, ProviderNames(*kept), builder));
+    handle.session->SetVerifier(std::move(verifier));
+  }
   const bool records_assignment =
       ConfigFlag(options.session.config, "session.record_ep_graph_assignment_info", false);
   if (records_assignment) handle.assigned_nodes.Record(handle.session->first());

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/function_ref.h"
 #include "capi/options/session_options.h"
 #include "capi/session/session_handle.h"
 #include "ir/model.h"
@@ -16,6 +17,11 @@ namespace tenon::capi {
 Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& options);
 // `bytes` may be freed afterwards.
 Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options);
+
+// Begins the trace that `options` ask for, in the session of a handle that has its environment, and
+// calls `load` in it. Errors: those of `load`; a bad value of an entry tenon.profiling.*.
+Result<Model> LoadInTrace(OrtSession& handle, const OrtSessionOptions& options,
+                          FunctionRef<Result<Model>()> load);
 
 // Reads a session's model again.
 using ModelLoader = std::function<Result<Model>()>;

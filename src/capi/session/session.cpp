@@ -35,7 +35,8 @@ Status MakeSession(const OrtEnv* env, const Source& source, const OrtSessionOpti
   }
   const OrtSessionOptions defaults;
   if (options == nullptr) options = &defaults;
-  TENON_ASSIGN_OR_RETURN(Model model, LoadModel(source, *options));
+  TENON_ASSIGN_OR_RETURN(
+      Model model, LoadInTrace(*handle, *options, [&] { return LoadModel(source, *options); }));
   ModelLoader reload = LoaderFor(source, *options, model);
   TENON_RETURN_IF_ERROR(StartSession(*handle, std::move(model), *options, std::move(reload)));
   *out = handle.release();

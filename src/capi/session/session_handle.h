@@ -13,6 +13,7 @@
 #include "capi/kernel/packed_weights.h"
 #include "capi/session/assigned_nodes.h"
 #include "runtime/fallback_session.h"
+#include "runtime/profiler.h"
 #include "runtime/shared_weights.h"
 
 namespace tenon::capi {
@@ -42,6 +43,8 @@ struct OrtPrepackedWeightsContainer {
 struct OrtSession {
   // Destroyed in reverse order: asynchronous runs end before the session does.
   std::shared_ptr<tenon::capi::SharedEnvironment> environment;
+  // From before the model is read until the session has it (PR-3); null without profiling.
+  std::shared_ptr<tenon::Profiler> profiler;
   std::unique_ptr<tenon::capi::ClientLogger> client_logger;
   std::unique_ptr<tenon::Logger> logger;  // the log of plugins
   std::unique_ptr<tenon::capi::CustomOps> custom_ops;

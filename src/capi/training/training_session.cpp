@@ -29,7 +29,8 @@ Result<std::unique_ptr<OrtSession>> OpenSession(const OrtEnv& env, const Source&
                                                 const OrtSessionOptions& options) {
   auto handle = std::make_unique<OrtSession>();
   handle->environment = env.shared;
-  TENON_ASSIGN_OR_RETURN(Model model, LoadModel(source, options));
+  TENON_ASSIGN_OR_RETURN(Model model,
+                         LoadInTrace(*handle, options, [&] { return LoadModel(source, options); }));
   TENON_RETURN_IF_ERROR(StartSession(*handle, std::move(model), options));
   return handle;
 }

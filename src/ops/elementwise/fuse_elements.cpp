@@ -45,17 +45,18 @@ class ElementFusion {
  public:
   ElementFusion(Graph& graph, int32_t provider) : graph_(graph), provider_(provider) {}
 
-  void Apply() {
+  size_t Apply() {
     FindSteps();
     const bool has_pairs = std::any_of(steps_.begin(), steps_.end(), [&](const auto& step) {
       const Node& node = graph_.node(step.first);
       return steps_.count(graph_.value(node.inputs[0]).producer) > 0 ||
              (step.second.operands > 1 && steps_.count(graph_.value(node.inputs[1]).producer) > 0);
     });
-    if (!has_pairs) return;
+    if (!has_pairs) return 0;
     const Result<std::vector<NodeId>> order = graph_.TopologicalOrder();
-    if (!order) return;  // the planner reports the error
+    if (!order) return 0;  // the planner reports the error
     PutInOrder(*order);
+    size_t made = 0;
     for (auto id = order->rbegin(); id != order->rend(); ++id) {
       if (steps_.count(*id) == 0) continue;  // or a part of a group by now
       std::vector<NodeId> group = GroupOf(*id);
@@ -65,7 +66,9 @@ class ElementFusion {
       };
       std::sort(group.begin(), group.end(), is_before);
       Replace(group);
+      ++made;
     }
+    return made;
   }
 
  private:
@@ -218,13 +221,14 @@ class ElementFusion {
 
 }  // namespace
 
-void FuseElements(Graph& graph, int32_t provider) {
-  ElementFusion(graph, provider).Apply();
+size_t FuseElements(Graph& graph, int32_t provider) {
+  size_t made = ElementFusion(graph, provider).Apply();
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* const node = graph.FindNode(static_cast<NodeId>(i));
     if (node == nullptr) continue;
-    for (Graph* const subgraph : node->Subgraphs()) FuseElements(*subgraph, provider);
+    for (Graph* const subgraph : node->Subgraphs()) made += FuseElements(*subgraph, provider);
   }
+  return made;
 }
 
 }  // namespace tenon

@@ -35,14 +35,15 @@ bool HasRow(std::string_view domain, std::string_view op_type, DataType type) {
   return FindOpRow(domain, op_type, std::numeric_limits<int32_t>::max(), type) != nullptr;
 }
 
-// Calls `apply` for the graph and all of its subgraphs.
-void ForEachGraph(Graph& graph, FunctionRef<void(Graph&)> apply) {
-  apply(graph);
+// Applies `change` to the graph and all of its subgraphs, and adds up what it returns.
+size_t SumOverGraphs(Graph& graph, FunctionRef<size_t(Graph&)> change) {
+  size_t sum = change(graph);
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) ForEachGraph(*subgraph, apply);
+    for (Graph* subgraph : node->Subgraphs()) sum += SumOverGraphs(*subgraph, change);
   }
+  return sum;
 }
 
 std::vector<RuleSet> MakeQuantizedFusions() {
@@ -54,37 +55,52 @@ std::vector<RuleSet> MakeQuantizedFusions() {
 
 }  // namespace
 
-std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel) {
-  std::vector<RuleSet> sets;
+std::vector<FusionPass> MakeFusions(const HasKernel& has_kernel) {
+  std::vector<FusionPass> passes;
+  const auto add = [&](std::string_view name, std::vector<std::vector<Fusion>> families) {
+    passes.push_back({name, GuardedRules(std::move(families), has_kernel)});
+  };
   // Whole patterns come first: an epilogue that took one of their nodes would hide them.
-  sets.push_back(GuardedRules({ActivationFusions(), NormalizationFusions()}, has_kernel));
-  sets.push_back(GuardedRules({AttentionFusions()}, has_kernel));
+  add("LayerFusion", {ActivationFusions(), NormalizationFusions()});
+  add("AttentionFusion", {AttentionFusions()});
   // A residual would hide that both terms of a sum are convolutions.
-  sets.push_back(GuardedRules({ConvFoldings(), ConvSumFusions()}, has_kernel));
-  sets.push_back(GuardedRules({ConvFusions(), MatMulFusions()}, has_kernel));
-  sets.push_back(GuardedRules({ScalarFusions()}, has_kernel));
-  return sets;
+  add("ConvFolding", {ConvFoldings(), ConvSumFusions()});
+  add("EpilogueFusion", {ConvFusions(), MatMulFusions()});
+  add("ScalarFusion", {ScalarFusions()});
+  return passes;
 }
 
-void FuseNodes(Graph& graph, int32_t provider) {
-  static const auto* const fusions = new std::vector<RuleSet>(MakeFusions(HasRow));
-  ForEachGraph(graph, [&](Graph& each) {
-    for (const RuleSet& rules : *fusions) ApplyRules(each, rules, {.provider = provider});
-  });
+Status FuseNodes(Graph& graph, int32_t provider, PassRunner& passes) {
+  static const auto* const fusions = new std::vector<FusionPass>(MakeFusions(HasRow));
+  for (const FusionPass& fusion : *fusions) {
+    TENON_RETURN_IF_ERROR(passes.Run(fusion.name, graph, [&] {
+      return SumOverGraphs(graph, [&](Graph& each) {
+        return ApplyRules(each, fusion.rules, {.provider = provider});
+      });
+    }));
+  }
+  return OkStatus();
 }
 
-void FuseNchwcNodes(Graph& graph, int32_t provider) {
+size_t FuseNchwcNodes(Graph& graph, int32_t provider) {
   static const auto* const fusions = new RuleSet(GuardedRules({NchwcConvFusions()}, HasRow));
-  ForEachGraph(graph, [&](Graph& each) { ApplyRules(each, *fusions, {.provider = provider}); });
+  return SumOverGraphs(
+      graph, [&](Graph& each) { return ApplyRules(each, *fusions, {.provider = provider}); });
 }
 
-void FuseQuantizedNodes(Graph& graph, int32_t provider) {
+size_t FuseQuantizedNodes(Graph& graph, int32_t provider) {
   static const auto* const fusions = new std::vector<RuleSet>(MakeQuantizedFusions());
-  ForEachGraph(graph, [&](Graph& each) {
+  return SumOverGraphs(graph, [&](Graph& each) {
+    size_t changes = 0, splits = 0;
     // Each Split moves at most once, and rules may find more around it.
     do {
-      for (const RuleSet& rules : *fusions) ApplyRules(each, rules, {.provider = provider});
-    } while (SplitIntegers(each, provider) > 0);
+      for (const RuleSet& rules : *fusions) {
+        changes += ApplyRules(each, rules, {.provider = provider});
+      }
+      splits = SplitIntegers(each, provider);
+      changes += splits;
+    } while (splits > 0);
+    return changes;
   });
 }
 

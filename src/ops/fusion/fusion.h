@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/pass_runner.h"
 #include "ir/rewrite.h"
 
 namespace tenon {
@@ -53,19 +54,26 @@ std::vector<Fusion> IntegerProductFusions();
 using HasKernel =
     std::function<bool(std::string_view domain, std::string_view op_type, DataType type)>;
 
-// The fusions that have a kernel, as rule sets to be applied one after the other. A rule fires only
-// where its operator has a kernel for the type of the output, unless that does not matter.
-std::vector<RuleSet> MakeFusions(const HasKernel& has_kernel);
+// Rules that are one pass (PassRunner) of this name.
+struct FusionPass {
+  std::string_view name;
+  RuleSet rules;
+};
+
+// The fusions that have a kernel, to be applied one after the other. A rule fires only where its
+// operator has a kernel for the type of the output, unless that does not matter.
+std::vector<FusionPass> MakeFusions(const HasKernel& has_kernel);
 
 // Applies all fusions for which the registry has a row to the nodes of `provider` in `graph` and
-// its subgraphs. Types must have been inferred; those of new inner values are not inferred.
-void FuseNodes(Graph& graph, int32_t provider);
+// its subgraphs. Types must have been inferred; those of new inner values are not inferred. Error:
+// that of `passes`.
+Status FuseNodes(Graph& graph, int32_t provider, PassRunner& passes);
 
 // The same for what follows convolutions in the blocked layout (ops/conv/nchwc.h), among which are
-// scales and shifts that became convolutions there.
-void FuseNchwcNodes(Graph& graph, int32_t provider);
+// scales and shifts that became convolutions there. Returns the number of changes.
+size_t FuseNchwcNodes(Graph& graph, int32_t provider);
 
 // The same for the fusions of quantized operators, which come before the others.
-void FuseQuantizedNodes(Graph& graph, int32_t provider);
+size_t FuseQuantizedNodes(Graph& graph, int32_t provider);
 
 }  // namespace tenon

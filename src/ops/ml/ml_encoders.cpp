@@ -46,23 +46,12 @@ struct Mapping {
   Tensor keys, values, fallback;  // the last one element
 };
 
-// For every operator that maps elements by a table, which `Attrs` identifies.
-template <class Attrs>
-class MappingKernel;
-
-template <class Attrs>
-Status InferMapping(const Attrs& attrs, ShapeContext& context) {
-  TENON_ASSIGN_OR_RETURN(const DataType type, attrs.ValueType(context.ElementType(0)));
-  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
-  return context.SetOutput(0, std::move(shape), type);
-}
-
-template <class Attrs>
-class MappingKernel final : public StatefulKernel<&InferMapping<Attrs>> {
+// Looks elements up in a mapping.
+class MappingTable {
  public:
-  Status Prepare(KernelInfo& info) {
-    TENON_RETURN_IF_ERROR(this->Bind(info));
-    TENON_ASSIGN_OR_RETURN(mapping_, this->attrs_.MappingFor(info.ElementType(0)));
+  // Error: kInvalidArgument for keys without values, and a default of another type.
+  Status Set(Mapping mapping) {
+    mapping_ = std::move(mapping);
     if (mapping_.keys.size() != mapping_.values.size()) {
       return InvalidArgument("expected a value for each of {} keys, got {}", mapping_.keys.size(),
                              mapping_.values.size());
@@ -76,21 +65,18 @@ class MappingKernel final : public StatefulKernel<&InferMapping<Attrs>> {
     return OkStatus();
   }
 
-  Status Run(KernelContext& context) const override {
-    const Tensor& x = context.Input(0);
-    Tensor& y = context.Output(0);
+  Status Map(const Tensor& x, Tensor& y, ThreadPool& threads) const {
     if (x.type() != mapping_.keys.type()) {
       return InvalidArgument("input 0: expected {} as the keys, got {}",
                              DataTypeName(mapping_.keys.type()), DataTypeName(x.type()));
     }
-    std::visit([&]<class K>(const KeyIndex<K>& keys) { Map(keys, x, y, context.threads()); },
-               keys_);
+    std::visit([&]<class K>(const KeyIndex<K>& keys) { MapBy(keys, x, y, threads); }, keys_);
     return OkStatus();
   }
 
  private:
   template <class K>
-  void Map(const KeyIndex<K>& keys, const Tensor& x, Tensor& y, ThreadPool& threads) const {
+  void MapBy(const KeyIndex<K>& keys, const Tensor& x, Tensor& y, ThreadPool& threads) const {
     constexpr size_t kGrain = 4096;
     VisitElement(y.type(), [&](auto element) {
       using V = decltype(element);
@@ -106,6 +92,31 @@ class MappingKernel final : public StatefulKernel<&InferMapping<Attrs>> {
 
   Mapping mapping_;
   AnyKeys keys_;
+};
+
+template <class Attrs>
+Status InferMapping(const Attrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(const DataType type, attrs.ValueType(context.ElementType(0)));
+  TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
+  return context.SetOutput(0, std::move(shape), type);
+}
+
+// For every operator that maps elements by a table, which `Attrs` identifies.
+template <class Attrs>
+class MappingKernel final : public StatefulKernel<&InferMapping<Attrs>> {
+ public:
+  Status Prepare(KernelInfo& info) {
+    TENON_RETURN_IF_ERROR(this->Bind(info));
+    TENON_ASSIGN_OR_RETURN(Mapping mapping, this->attrs_.MappingFor(info.ElementType(0)));
+    return table_.Set(std::move(mapping));
+  }
+
+  Status Run(KernelContext& context) const override {
+    return table_.Map(context.Input(0), context.Output(0), context.threads());
+  }
+
+ private:
+  MappingTable table_;
 };
 
 // LabelEncoder-1 and CategoryMapper-1 map strings to integers, and integers to strings.

@@ -59,30 +59,35 @@ struct Dequantization {
   }
 };
 
-void Fold(Graph& graph, const Node& node, size_t& budget) {
+bool Fold(Graph& graph, const Node& node, size_t& budget) {
   const std::optional<Dequantization> found = Dequantization::Of(graph, node);
-  if (!found) return;
+  if (!found) return false;
   const ValueId output = node.outputs[0];
-  if (graph.value(output).output_uses > 0) return;
+  if (graph.value(output).output_uses > 0) return false;
   const size_t bytes = found->integers->bytes() * sizeof(float);
-  if (bytes > budget || !RewriteLimit::Allows("FoldDequantized", node)) return;
+  if (bytes > budget || !RewriteLimit::Allows("FoldDequantized", node)) return false;
   Result<Tensor> floats = found->Floats(node.GetInt("axis", 1));
-  if (!floats) return;  // the node will report it
+  if (!floats) return false;  // the node will report it
   budget -= bytes;
   graph.RemoveNode(node.id);
   graph.value(output).type = ValueType::Tensor(DataType::kFloat, floats->shape());
   graph.SetInitializer(output, Value(std::move(*floats)));
+  return true;
 }
 
 }  // namespace
 
-void FoldDequantized(Graph& graph, int32_t provider, size_t& budget) {
+size_t FoldDequantized(Graph& graph, int32_t provider, size_t& budget) {
+  size_t folded = 0;
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) FoldDequantized(*subgraph, provider, budget);
-    if (node->provider == provider) Fold(graph, *node, budget);
+    for (Graph* subgraph : node->Subgraphs()) {
+      folded += FoldDequantized(*subgraph, provider, budget);
+    }
+    if (node->provider == provider && Fold(graph, *node, budget)) ++folded;
   }
+  return folded;
 }
 
 }  // namespace tenon

@@ -50,9 +50,9 @@ class TableFusion {
  public:
   TableFusion(Graph& graph, int32_t provider) : graph_(graph), provider_(provider) {}
 
-  void Apply() {
+  size_t Apply() {
     const Result<std::vector<NodeId>> order = graph_.TopologicalOrder();
-    if (!order) return;  // the planner reports the error
+    if (!order) return 0;  // the planner reports the error
     std::vector<NodeId> parts;
     for (const NodeId id : *order) {
       const std::optional<ValueId> source = SourceFor(graph_.node(id));
@@ -61,16 +61,20 @@ class TableFusion {
       parts.push_back(id);
     }
     KeepWhatBytesNeed(parts);
+    size_t made = 0;
     for (NodeId& id : parts) {
       const Node& node = graph_.node(id);
       const ValueId y = node.outputs[0];
       if (!Evaluate(node) || !IsByte(TypeOf(y))) continue;
-      if (RewriteLimit::Allows("quantized table", node)) id = Replace(node);
+      if (!RewriteLimit::Allows("quantized table", node)) continue;
+      id = Replace(node);
+      ++made;
     }
     // Those that were only operands of others.
     for (auto id = parts.rbegin(); id != parts.rend(); ++id) {
       if (graph_.IsUnused(graph_.node(*id).outputs[0])) graph_.RemoveNode(*id);
     }
+    return made;
   }
 
  private:
@@ -173,13 +177,14 @@ class TableFusion {
 
 }  // namespace
 
-void FuseTables(Graph& graph, int32_t provider) {
-  TableFusion(graph, provider).Apply();
+size_t FuseTables(Graph& graph, int32_t provider) {
+  size_t made = TableFusion(graph, provider).Apply();
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
-    for (Graph* subgraph : node->Subgraphs()) FuseTables(*subgraph, provider);
+    for (Graph* subgraph : node->Subgraphs()) made += FuseTables(*subgraph, provider);
   }
+  return made;
 }
 
 }  // namespace tenon

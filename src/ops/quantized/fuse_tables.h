@@ -10,9 +10,9 @@ namespace tenon {
 // and products of such functions, as x * sigmoid(x), and what is computed in floats between a
 // DequantizeLinear and a QuantizeLinear, as a GELU of several operators. Scales and other operands
 // are constants of one element. The nodes' own kernels make the tables, so that the results stay
-// the same in bits.
+// the same in bits. Returns how many tables were made.
 //
 //   QLinearTable(X, table)   table: 256 bytes of Y's type, the one for X's byte b at index b
-void FuseTables(Graph& graph, int32_t provider);
+size_t FuseTables(Graph& graph, int32_t provider);
 
 }  // namespace tenon
