@@ -104,7 +104,7 @@ Result<Gradients> RotaryEmbedding(Builder& b, const Inputs& in) {
   std::vector<ValueId> inputs = in.node.inputs;
   inputs[0] = in.dy();
   inputs[sin] = b.Op("Neg", {inputs[sin]});
-  return Gradients{b.Op("RotaryEmbedding", inputs, AttributesBut(in.node), in.node.domain)};
+  return Gradients{b.Op("RotaryEmbedding", inputs, AttributesBut(in.node), in.node.domain.c_str())};
 }
 
 // ---- LRN ----------------------------------------------------------------------------------------

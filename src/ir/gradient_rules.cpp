@@ -61,7 +61,7 @@ ValueId SumTo(Builder& b, const Inputs& in, ValueId gradient, ValueId operand) {
 ValueId Integer(Builder& b, int64_t value) { return b.Integers(std::array<int64_t, 1>{value}); }
 
 ValueId ReshapeLike(Builder& b, ValueId value, ValueId like) {
-  return b.Op("Reshape", {value, b.Op("Shape", {like})});
+  return b.Shaped(value, b.Op("Shape", {like}));
 }
 
 ValueId SumOver(Builder& b, ValueId value, std::span<const int64_t> axes, bool keeps) {

@@ -65,7 +65,7 @@ Result<Gradients> Tile(Builder& b, const Inputs& in) {
 ValueId Moved(Builder& b, const Inputs& in) {
   std::vector<ValueId> inputs = in.node.inputs;
   inputs[0] = b.Positions(in.x(0));
-  return b.Op(in.node.op_type, inputs, AttributesBut(in.node));
+  return b.Op(in.node.op_type.c_str(), inputs, AttributesBut(in.node));
 }
 
 // Pad by as much less; in other modes elements are repeated, and what they get is added.
