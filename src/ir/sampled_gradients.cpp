@@ -155,7 +155,8 @@ Result<Gradients> GridSample(Builder& b, const Inputs& in) {
           b.Op("Gather", {grid, b.IntegerScalar(rank - 3 - axis)}, Attributes(Int("axis", -1)));
       axes.push_back(GridAxis(b, in.node, inputs[0], axis).Taps(positions));
     }
-    return Transposed(b, Sampled(b, x, 1, Combined(b, axes)), std::move(channels_first));
+    const ValueId y = Sampled(b, x, 1, Combined(b, axes));
+    return Gradients{Transposed(b, y, std::move(channels_first))};
   });
 }
 
@@ -252,7 +253,7 @@ class DeformedProduct {
 Result<Gradients> DeformConv(Builder& b, const Inputs& in) {
   TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
   return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
-    return DeformedProduct(b, in.node, rank - 2).Of(inputs);
+    return Gradients{DeformedProduct(b, in.node, rank - 2).Of(inputs)};
   });
 }
 

@@ -18,7 +18,9 @@ HEADER = (
     '<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1,'
     ' "ai.onnx.preview.training": 1]>\n'
 )
-TYPES = {"float64": "double", "float32": "float", "int64": "int64", "int8": "int8"}
+TYPES = {"float64": "double", "float32": "float"} | {
+    name: name for name in ("int64", "int32", "int8", "bool")
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -446,6 +448,15 @@ def cum_prod(rng: Generator, factor: int) -> Case:
     options = {"exclusive": draw(rng, 0, 1), "reverse": draw(rng, 0, 1)}
     nodes = f"{constant('axis', axis)}y = CumProd {attributes(**options)} (x, axis)"
     return Case(nodes, {"x": x}, {"axis": axis, **options}, 26, has_second=not has_zeros)
+
+
+@family(6)
+def center_crop_pad(rng: Generator, factor: int) -> Case:
+    shape = [draw(rng, 1, 5) * factor, draw(rng, 1, 5), draw(rng, 1, 5)]
+    axes = [int(axis) for axis in rng.permutation([0, -2, 2])[: draw(rng, 1, 3)]]
+    sizes = [draw(rng, 1, 6) for _ in axes]
+    nodes = f"{constant('sizes', sizes)}y = CenterCropPad {attributes(axes=axes)} (x, sizes)"
+    return Case(nodes, {"x": uniform(rng, *shape)}, {"axes": axes, "sizes": sizes}, 18)
 
 
 @family(4)
