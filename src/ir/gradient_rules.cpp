@@ -5,6 +5,14 @@
 
 namespace tenon {
 
+Int::operator Attribute() const { return Attribute(name, value); }
+
+std::vector<Attribute> Attributes(Int first) { return Attributes(Attribute(first)); }
+
+std::vector<Attribute> Attributes(Int first, Int second) {
+  return Attributes(Attribute(first), Attribute(second));
+}
+
 std::vector<Attribute> Attributes(Attribute first) {
   std::vector<Attribute> all;
   all.push_back(std::move(first));
@@ -22,8 +30,6 @@ std::vector<Attribute> Attributes(Attribute first, Attribute second, Attribute t
   all.push_back(std::move(third));
   return all;
 }
-
-Attribute Int(const char* name, int64_t value) { return Attribute(name, value); }
 
 std::vector<Attribute> AttributesBut(const Node& node,
                                      std::initializer_list<std::string_view> left_out) {

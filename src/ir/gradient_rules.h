@@ -58,10 +58,19 @@ std::span<const NamedGradientRule> QuantizedGradients();
 // LSTM, GRU and RNN.
 std::span<const NamedGradientRule> RecurrentGradients();
 
+// An attribute that is an integer. As most are, calls are shorter with it than with an Attribute.
+struct Int {
+  const char* name;
+  int64_t value;
+  Int(const char* given_name, int64_t given) : name(given_name), value(given) {}
+  operator Attribute() const;  // NOLINT(google-explicit-constructor)
+};
+
+std::vector<Attribute> Attributes(Int first);
+std::vector<Attribute> Attributes(Int first, Int second);
 std::vector<Attribute> Attributes(Attribute first);
 std::vector<Attribute> Attributes(Attribute first, Attribute second);
 std::vector<Attribute> Attributes(Attribute first, Attribute second, Attribute third);
-Attribute Int(const char* name, int64_t value);
 // Copies of the attributes of `node`, without those named.
 std::vector<Attribute> AttributesBut(const Node& node,
                                      std::initializer_list<std::string_view> left_out = {});
