@@ -1,6 +1,7 @@
 // The gradients of operators that take samples of images at computed positions: GridSample and
 // DeformConv. They are computed again, by operators that pick the elements around each position.
 #include <algorithm>
+#include <array>
 
 #include "ir/gradient_rules.h"
 
@@ -139,6 +140,10 @@ class GridAxis : public SampledAxis {
 };
 
 Result<Gradients> GridSample(Builder& b, const Inputs& in) {
+  if (b.MayUseKernels(in.x(0)) && b.MayUseKernels(in.x(1))) {
+    return b.Ops("GridSampleGrad", std::array{in.dy(), in.x(0), in.x(1)}, 2, AttributesBut(in.node),
+                 kMicrosoft);
+  }
   TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
   return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
     std::vector<int64_t> channels_last = AxesBetween(1, rank),

@@ -27,6 +27,11 @@ def grid_sample_cubic(v: Tensors, o: Options) -> torch.Tensor:
     )
 
 
+def grid_sample(v: Tensors, o: Options) -> torch.Tensor:
+    mode = "bilinear" if o["mode"] == "linear" else o["mode"]
+    return functional.grid_sample(v["x"], v["grid"], mode, o["padding"], bool(o["aligned"]))
+
+
 def bilinear(image: torch.Tensor, y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Of [C, H, W] at positions of one shape, [C, *positions]. Elements outside are 0."""
     _, h, w = image.shape

@@ -149,6 +149,28 @@ def grid_sample_cubic(rng: Generator, factor: int) -> Case:
     )
 
 
+@family(12)
+def grid_sample(rng: Generator, factor: int) -> Case:
+    n, c, axes = draw(rng, 1, 2), draw(rng, 1, 10), draw(rng, 2, 3)
+    sizes = [draw(rng, 1, 6) for _ in range(axes)]
+    sizes[-1] *= factor
+    positions = [draw(rng, 1, 4) * factor, *(draw(rng, 1, 3) for _ in range(axes - 1)), axes]
+    mode, aligned = pick(rng, "linear", "linear", "nearest"), draw(rng, 0, 1)
+    padding = pick(rng, "zeros", "border", "reflection")
+    given = attributes(mode=mode, padding_mode=padding, align_corners=aligned)
+    return Case(
+        f"y = GridSample {given} (x, grid)",
+        {
+            "x": uniform(rng, n, c, *sizes),
+            "grid": uniform(rng, n, *positions, low=-1.7, high=1.7),
+        },
+        {"mode": mode, "padding": padding, "aligned": aligned},
+        20,
+        ("x", "grid"),
+        has_second=False,
+    )
+
+
 @family(8)
 def deform_conv(rng: Generator, factor: int) -> Case:
     group, offset_group = pick(rng, 1, 2), pick(rng, 1, 2)
