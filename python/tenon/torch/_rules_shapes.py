@@ -35,9 +35,11 @@ DENSE_VIEWS = {
 # A region of nothing but these is not worth a session.
 FREE = {
     *DENSE_VIEWS,
+    aten.as_strided.default,
     aten.select.int,
     aten.slice.Tensor,
     aten.split_with_sizes.default,
+    aten.unfold.default,
     aten.full.default,
     aten.scalar_tensor.default,
     aten.arange.start_step,
