@@ -93,6 +93,10 @@ UNARY = {
     "pow_half": (lambda x: x**0.5, [inside(9, low=0.2, high=2)]),
     "pow_base": (lambda x: 2**x, ANY),
     "dropout": (lambda x: F.dropout(x, 0.3), ANY),
+    "dropout_permuted": (
+        lambda x: F.dropout((2 * x).permute(2, 0, 1), 0.3),
+        [X, X.transpose(0, 1), floats(2, 4, 3, 5).to(memory_format=torch.channels_last)[0]],
+    ),
     "constant": (lambda x: x * torch.tensor([0.5]), ANY),
     "softplus": (F.softplus, ANY),
     "hardswish": (F.hardswish, ANY),
@@ -172,6 +176,13 @@ PRODUCTS = {
         [(floats(2, 3, 4, 6), floats(6, 5)), (floats(6), floats(6))],
     ),
     "addmm": (torch.addmm, [(floats(5), floats(4, 6), floats(6, 5))]),
+    "bilinear": (
+        F.bilinear,
+        [
+            (floats(5, 3), floats(5, 4), floats(2, 3, 4), floats(2)),
+            (floats(6, 5, 3), floats(6, 5, 4), floats(2, 3, 4)),
+        ],
+    ),
     "addmv": (
         lambda c, a, b: torch.addmv(c, a, b, beta=0.5, alpha=2),
         [(floats(4), floats(4, 6), floats(6))],
@@ -300,6 +311,15 @@ CONVOLUTIONS = {
     "adaptive_avg_pool3d_1": (lambda x: F.adaptive_avg_pool3d(x, 1), [floats(2, 3, 4, 5, 6)]),
     "adaptive_avg_pool2d_1": (lambda x: F.adaptive_avg_pool2d(x, 1), [IMAGE]),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), [IMAGE]),
+    "replicated": (
+        lambda x: F.pad(x, (2, 1, 0, 3), mode="replicate"),
+        [IMAGE, floats(2, 3, 1, 2)],
+    ),
+    "replicated_1d": (lambda x: F.pad(x, (1, 2), mode="replicate"), [floats(2, 3, 5)]),
+    "replicated_3d": (
+        lambda x: F.pad(x, (1, 2, 0, 1, 2, 0), mode="replicate"),
+        [floats(2, 3, 4, 1, 5)],
+    ),
     "reflected": (lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"), [IMAGE]),
     "nearest": (lambda x: F.interpolate(x, scale_factor=2), [IMAGE]),
     "bilinear": (
@@ -526,6 +546,10 @@ INDEXING = {
         for kind in ("sum", "prod", "mean", "amax", "amin")
         for keeps in (True, False)
     },
+    "histogram": (
+        lambda x: torch.histc(x, 6, -1, 2),
+        [X, torch.tensor([-1.0, 2, 2.5, -1.5, 0, 1.999])],
+    ),
     "scatter_integers": (
         lambda x, i, s: (
             x.scatter_reduce(0, i, s, "amax", include_self=False),
@@ -652,6 +676,7 @@ LEFT = {
     "atanh": ["aten.empty_permuted.default"],
     "at_elements": ["aten.empty.memory_format"],
     "dropout": ["aten.bernoulli.p", "aten.empty.memory_format"],
+    "dropout_permuted": ["aten.bernoulli.p", "aten.empty.memory_format"],
 }
 lowered = set()
 cases_run = set()

@@ -15,6 +15,7 @@ from ._lowering import (
     rule,
     shape_of,
     type_of,
+    unless_float,
     unless_number,
     unless_single,
 )
@@ -149,6 +150,33 @@ def _scatter_reduce(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     shape = shape_of(node)
     counts = scattered(graph.expand(graph.constant(int(keeps), dtype), shape), 1, "add")
     return graph.op("Div", name, graph.op("Max", counts, graph.constant(1, dtype)))
+
+
+def _unless_bounded(node: torch.fx.Node) -> str:
+    low, high = argument(node, 2, "min", 0), argument(node, 3, "max", 0)
+    return unless_float(node) if low < high else "its bounds are those of the data"
+
+
+@rule(aten.histc.default, unless=_unless_bounded)
+def _histogram(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    dtype, bins = type_of(node), argument(node, 1, "bins", 100)
+    low, high = argument(node, 2, "min", 0), argument(node, 3, "max", 0)
+    name = graph.reshape(graph.value(arguments(node)[0]), [-1])
+    first, last = graph.constant(low, dtype), graph.constant(high, dtype)
+    counts = graph.op(
+        "And", graph.op("GreaterOrEqual", name, first), graph.op("LessOrEqual", name, last)
+    )
+    place = graph.op("Mul", graph.op("Sub", name, first), graph.constant(bins, dtype))
+    place = graph.op("Div", place, graph.constant(high - low, dtype))
+    # The last bin has the upper bound, too.
+    place = graph.op("Min", place, graph.constant(bins - 1, dtype))
+    place = graph.op("Where", counts, place, graph.constant(0, dtype))
+    names = (
+        graph.expand(graph.constant(0, dtype), [bins]),
+        graph.cast(place, dtype, torch.int64),
+        graph.cast(counts, torch.bool, dtype),
+    )
+    return graph.op("ScatterElements", *names, axis=0, reduction="add")
 
 
 def _places_of(graph: GraphBuilder, mask: str) -> str:
