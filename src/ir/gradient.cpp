@@ -234,15 +234,16 @@ class Differentiation {
     TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
     for (const NodeId id : order) {
       const Node& other = graph_.node(id);
-      if (IsGradient(other) && id != id_) {
-        const ValueId y = graph_.FindValue(std::string(other.GetString("y", "")));
-        if (dependent.count(y) > 0) return false;
-      }
       if (ReadsAny(other, dependent)) {
         dependent.insert(other.outputs.begin(), other.outputs.end());
       }
     }
-    return true;
+    // A Gradient names what it differentiates, so that the order does not show that it reads it.
+    return std::none_of(order.begin(), order.end(), [&](NodeId id) {
+      const Node& other = graph_.node(id);
+      return IsGradient(other) && id != id_ &&
+             dependent.count(graph_.FindValue(std::string(other.GetString("y", "")))) > 0;
+    });
   }
 
   // Copies of the nodes for other values of the arguments, if the node has such inputs.
@@ -434,27 +435,27 @@ bool GradientBuilder::MayUseKernels(ValueId id) const {
   return is_last_ && graph_.value(id).type.element_type == DataType::kFloat;
 }
 
-ValueId GradientBuilder::Op(std::string_view op_type, std::span<const ValueId> inputs,
-                            std::vector<Attribute> attributes, std::string_view domain) {
+ValueId GradientBuilder::Op(const char* op_type, std::span<const ValueId> inputs,
+                            std::vector<Attribute> attributes, const char* domain) {
   return Ops(op_type, inputs, 1, std::move(attributes), domain)[0];
 }
 
-ValueId GradientBuilder::Op(std::string_view op_type, std::initializer_list<ValueId> inputs) {
+ValueId GradientBuilder::Op(const char* op_type, std::initializer_list<ValueId> inputs) {
   return Op(op_type, {inputs.begin(), inputs.size()}, {}, "");
 }
 
-ValueId GradientBuilder::Op(std::string_view op_type, std::initializer_list<ValueId> inputs,
-                            std::vector<Attribute> attributes, std::string_view domain) {
+ValueId GradientBuilder::Op(const char* op_type, std::initializer_list<ValueId> inputs,
+                            std::vector<Attribute> attributes, const char* domain) {
   return Op(op_type, {inputs.begin(), inputs.size()}, std::move(attributes), domain);
 }
 
-std::vector<ValueId> GradientBuilder::Ops(std::string_view op_type, std::span<const ValueId> inputs,
+std::vector<ValueId> GradientBuilder::Ops(const char* op_type, std::span<const ValueId> inputs,
                                           size_t outputs, std::vector<Attribute> attributes,
-                                          std::string_view domain) {
+                                          const char* domain) {
   NodeSpec spec;
   spec.op_type = op_type;
   spec.domain = domain;
-  spec.opset = domain.empty() ? std::max(opset_, FirstOpset(op_type)) : 1;
+  spec.opset = spec.domain.empty() ? std::max(opset_, FirstOpset(op_type)) : 1;
   spec.name = graph_.UnusedName(Format("{}{}", prefix_, op_type));
   for (size_t i = 0; i < outputs; ++i) {
     spec.outputs.push_back(graph_.AddValue(i == 0 ? spec.name : graph_.UnusedName(spec.name)));
@@ -527,6 +528,13 @@ ValueId GradientBuilder::ScatteredByPosition(ValueId like, ValueId positions, Va
   return Op("Reshape", {sums, Op("Shape", {like})});
 }
 
+ValueId GradientBuilder::Shaped(ValueId value, ValueId sizes) {
+  constexpr int32_t kFirstWithZeros = 14;
+  std::vector<Attribute> attributes;
+  if (opset_ >= kFirstWithZeros) attributes.emplace_back("allowzero", int64_t{1});
+  return Op("Reshape", {value, sizes}, std::move(attributes));
+}
+
 const SymbolicShape* GradientBuilder::ShapeOf(ValueId id) const {
   const std::optional<SymbolicShape>& shape = graph_.value(id).type.shape;
   return shape ? &*shape : nullptr;
@@ -549,7 +557,7 @@ ValueId GradientBuilder::SumTo(ValueId gradient, ValueId operand, const Symbolic
       Op("Squeeze", {Op("NonZero", {differs}), Integers(std::array<int64_t, 1>{0})});
   std::vector<Attribute> noop;
   noop.emplace_back("noop_with_empty_axes", int64_t{1});
-  return Op("Reshape", {Op("ReduceSum", {gradient, axes}, std::move(noop)), shape});
+  return Shaped(Op("ReduceSum", {gradient, axes}, std::move(noop)), shape);
 }
 
 }  // namespace tenon

@@ -41,15 +41,14 @@ class GradientBuilder {
   bool MayUseKernels(ValueId id) const;
 
   // A new node, and its only output.
-  ValueId Op(std::string_view op_type, std::span<const ValueId> inputs,
-             std::vector<Attribute> attributes, std::string_view domain = "");
-  ValueId Op(std::string_view op_type, std::initializer_list<ValueId> inputs);
-  ValueId Op(std::string_view op_type, std::initializer_list<ValueId> inputs,
-             std::vector<Attribute> attributes, std::string_view domain = "");
+  ValueId Op(const char* op_type, std::span<const ValueId> inputs,
+             std::vector<Attribute> attributes, const char* domain = "");
+  ValueId Op(const char* op_type, std::initializer_list<ValueId> inputs);
+  ValueId Op(const char* op_type, std::initializer_list<ValueId> inputs,
+             std::vector<Attribute> attributes, const char* domain = "");
   // A new node, and its outputs.
-  std::vector<ValueId> Ops(std::string_view op_type, std::span<const ValueId> inputs,
-                           size_t outputs, std::vector<Attribute> attributes = {},
-                           std::string_view domain = "");
+  std::vector<ValueId> Ops(const char* op_type, std::span<const ValueId> inputs, size_t outputs,
+                           std::vector<Attribute> attributes = {}, const char* domain = "");
   // An output of a node of the forward part, which is added if the node does not have it.
   ValueId OutputOf(const Node& node, size_t index);
 
@@ -69,6 +68,8 @@ class GradientBuilder {
   // The gradient of an operand that was broadcast: `gradient`, of shape `whole` if that is known,
   // summed over the axes along which `operand` was repeated.
   ValueId SumTo(ValueId gradient, ValueId operand, const SymbolicShape* whole);
+  // The value in a shape of such sizes, some of which may be 0.
+  ValueId Shaped(ValueId value, ValueId sizes);
   // The shape of a value if it is known.
   const SymbolicShape* ShapeOf(ValueId id) const;
 

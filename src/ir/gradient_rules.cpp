@@ -5,6 +5,14 @@
 
 namespace tenon {
 
+Int::operator Attribute() const { return Attribute(name, value); }
+
+std::vector<Attribute> Attributes(Int first) { return Attributes(Attribute(first)); }
+
+std::vector<Attribute> Attributes(Int first, Int second) {
+  return Attributes(Attribute(first), Attribute(second));
+}
+
 std::vector<Attribute> Attributes(Attribute first) {
   std::vector<Attribute> all;
   all.push_back(std::move(first));
@@ -22,8 +30,6 @@ std::vector<Attribute> Attributes(Attribute first, Attribute second, Attribute t
   all.push_back(std::move(third));
   return all;
 }
-
-Attribute Int(const char* name, int64_t value) { return Attribute(name, value); }
 
 std::vector<Attribute> AttributesBut(const Node& node,
                                      std::initializer_list<std::string_view> left_out) {
@@ -61,7 +67,7 @@ ValueId SumTo(Builder& b, const Inputs& in, ValueId gradient, ValueId operand) {
 ValueId Integer(Builder& b, int64_t value) { return b.Integers(std::array<int64_t, 1>{value}); }
 
 ValueId ReshapeLike(Builder& b, ValueId value, ValueId like) {
-  return b.Op("Reshape", {value, b.Op("Shape", {like})});
+  return b.Shaped(value, b.Op("Shape", {like}));
 }
 
 ValueId SumOver(Builder& b, ValueId value, std::span<const int64_t> axes, bool keeps) {
@@ -121,8 +127,9 @@ ValueId AlongAxis(Builder& b, ValueId value, int64_t axis, int64_t rank) {
   return b.Op("Reshape", {value, b.Integers(sizes)});
 }
 
-Gradients OfComposition(Builder& b, const Inputs& in,
-                        FunctionRef<ValueId(const std::vector<ValueId>& inputs)> compute) {
+Result<Gradients> OfComposition(
+    Builder& b, const Inputs& in,
+    FunctionRef<std::vector<ValueId>(const std::vector<ValueId>& inputs)> compute) {
   std::vector<ValueId> inputs = in.node.inputs, xs;
   std::vector<std::string> names;
   for (ValueId& input : inputs) {
@@ -134,8 +141,16 @@ Gradients OfComposition(Builder& b, const Inputs& in,
     xs.push_back(input);
     names.push_back(b.graph().value(input).name);
   }
-  const ValueId loss =
-      b.Op("ReduceSum", {Mul(b, compute(inputs), in.dy())}, Attributes(Int("keepdims", 0)));
+  const std::vector<ValueId> outputs = compute(inputs);
+  TENON_RETURN_IF_ERROR(CheckOnlyFirst(in, outputs.size()));
+  ValueId loss = ValueId::kNone;
+  for (size_t i = 0; i < std::min(outputs.size(), in.output_gradients.size()); ++i) {
+    const ValueId slope = in.output_gradients[i];
+    if (slope == ValueId::kNone) continue;
+    const ValueId part =
+        b.Op("ReduceSum", {Mul(b, outputs[i], slope)}, Attributes(Int("keepdims", 0)));
+    loss = loss == ValueId::kNone ? part : Add(b, loss, part);
+  }
   const std::string y = b.graph().value(loss).name;
   const Gradients found =
       b.Ops("Gradient", xs, xs.size(),
@@ -157,8 +172,8 @@ Result<int64_t> RankOf(const Builder& b, const Inputs& in, ValueId value) {
                         in.node.op_type, in.node.opset, in.node.Describe());
 }
 
-Status CheckOnlyFirst(const Inputs& in) {
-  for (size_t i = 1; i < in.output_gradients.size(); ++i) {
+Status CheckOnlyFirst(const Inputs& in, size_t first) {
+  for (size_t i = first; i < in.output_gradients.size(); ++i) {
     if (in.output_gradients[i] == ValueId::kNone) continue;
     return NotImplemented("{}-{} ({}) has no gradient yet for its output {}", in.node.op_type,
                           in.node.opset, in.node.Describe(), i);
@@ -166,12 +181,19 @@ Status CheckOnlyFirst(const Inputs& in) {
   return OkStatus();
 }
 
+Status CheckWithout(Builder& b, const Inputs& in, size_t i, const char* name) {
+  if (in.x(i) == ValueId::kNone) return OkStatus();
+  return NotImplemented("{}-{} ({}) has no gradient yet with {}: expected no input {}, got '{}'",
+                        in.node.op_type, in.node.opset, in.node.Describe(), name, i,
+                        b.graph().value(in.x(i)).name);
+}
+
 GradientRule FindGradientRule(const Node& node) {
   static const std::span<const NamedGradientRule> kFamilies[] = {
-      ElementGradients(),   ActivationGradients(), ShapeGradients(),  ReductionGradients(),
-      ProductGradients(),   PoolGradients(),       LayerGradients(),  ImageGradients(),
-      SampledGradients(),   ControlGradients(),    SignalGradients(), QuantizedGradients(),
-      RecurrentGradients(), ComposedGradients()};
+      ElementGradients(),   ActivationGradients(), ShapeGradients(),     ReductionGradients(),
+      ProductGradients(),   PoolGradients(),       LayerGradients(),     ImageGradients(),
+      SampledGradients(),   ControlGradients(),    SignalGradients(),    QuantizedGradients(),
+      RecurrentGradients(), ComposedGradients(),   AttentionGradients(), StateGradients()};
   for (const std::span<const NamedGradientRule> family : kFamilies) {
     const auto found = std::find_if(family.begin(), family.end(), [&](const auto& known) {
       return known.op_type == node.op_type && known.domain == node.domain;

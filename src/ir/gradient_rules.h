@@ -43,6 +43,9 @@ std::span<const NamedGradientRule> PoolGradients();
 std::span<const NamedGradientRule> LayerGradients();
 // Operators that are computed again by simpler ones.
 std::span<const NamedGradientRule> ComposedGradients();
+// Attention, and what passes a state from token to token.
+std::span<const NamedGradientRule> AttentionGradients();
+std::span<const NamedGradientRule> StateGradients();
 // Operators with subgraphs.
 std::span<const NamedGradientRule> ControlGradients();
 // Operators that resize images, and those that take samples at positions that are computed.
@@ -55,10 +58,19 @@ std::span<const NamedGradientRule> QuantizedGradients();
 // LSTM, GRU and RNN.
 std::span<const NamedGradientRule> RecurrentGradients();
 
+// An attribute that is an integer. As most are, calls are shorter with it than with an Attribute.
+struct Int {
+  const char* name;
+  int64_t value;
+  Int(const char* given_name, int64_t given) : name(given_name), value(given) {}
+  operator Attribute() const;  // NOLINT(google-explicit-constructor)
+};
+
+std::vector<Attribute> Attributes(Int first);
+std::vector<Attribute> Attributes(Int first, Int second);
 std::vector<Attribute> Attributes(Attribute first);
 std::vector<Attribute> Attributes(Attribute first, Attribute second);
 std::vector<Attribute> Attributes(Attribute first, Attribute second, Attribute third);
-Attribute Int(const char* name, int64_t value);
 // Copies of the attributes of `node`, without those named.
 std::vector<Attribute> AttributesBut(const Node& node,
                                      std::initializer_list<std::string_view> left_out = {});
@@ -107,15 +119,19 @@ ValueId Numbers(Builder& b, ValueId value, int64_t axis);
 // [size] as [1..., size, 1...], which is broadcast along `axis` of `rank`.
 ValueId AlongAxis(Builder& b, ValueId value, int64_t axis, int64_t rank);
 
-// The gradients of the inputs, if `compute` makes the first output of copies of them: a Gradient of
-// their own differentiates what it adds.
-Gradients OfComposition(Builder& b, const Inputs& in,
-                        FunctionRef<ValueId(const std::vector<ValueId>& inputs)> compute);
+// The gradients of the inputs, if `compute` makes the outputs, or the first ones, of copies of
+// them: a Gradient of their own differentiates what it adds. Error: kNotImplemented, naming the
+// operator, if an output that it does not make has a gradient.
+Result<Gradients> OfComposition(
+    Builder& b, const Inputs& in,
+    FunctionRef<std::vector<ValueId>(const std::vector<ValueId>& inputs)> compute);
 
 // The rank of a value. Error: kNotImplemented, naming the operator, if it is unknown.
 Result<int64_t> RankOf(const Builder& b, const Inputs& in, ValueId value);
 
-// Error: kNotImplemented if an output after the first has a gradient.
-Status CheckOnlyFirst(const Inputs& in);
+// Error: kNotImplemented if an output from `first` on has a gradient.
+Status CheckOnlyFirst(const Inputs& in, size_t first = 1);
+// Error: kNotImplemented if the node has the input `i`, of which `name` tells what it is.
+Status CheckWithout(Builder& b, const Inputs& in, size_t i, const char* name);
 
 }  // namespace tenon

@@ -47,11 +47,11 @@ ValueId ResizeMatrix(Builder& b, const Inputs& in, ValueId common, int64_t axis,
     const Attribute* given = in.node.FindAttribute("scales");
     const auto& scales = *given->get<std::vector<float>>();
     attributes.emplace_back("scales", std::vector<float>{1, scales[static_cast<size_t>(axis)]});
-    return b.Op(in.node.op_type, {identity}, std::move(attributes));
+    return b.Op(in.node.op_type.c_str(), {identity}, std::move(attributes));
   }
   if (in.node.opset < kFirstWithSizes) {
     const ValueId scales = pair(number(1, in.x(1)), element(in.x(1), place));
-    return b.Op(in.node.op_type, {identity, scales}, std::move(attributes));
+    return b.Op(in.node.op_type.c_str(), {identity, scales}, std::move(attributes));
   }
   const ValueId roi = in.x(1);
   std::vector<ValueId> inputs = {identity, ValueId::kNone, ValueId::kNone, ValueId::kNone};

@@ -201,8 +201,8 @@ Result<std::vector<Tie>> TieDiagonals(const Node& node, std::vector<Labels>& ter
 }
 
 // The same product without diagonals, of the inputs and the matrices of `ties`.
-Gradients EinsumOfTies(Builder& b, const Inputs& in, const std::vector<Labels>& terms,
-                       const std::vector<Tie>& ties) {
+Result<Gradients> EinsumOfTies(Builder& b, const Inputs& in, const std::vector<Labels>& terms,
+                               const std::vector<Tie>& ties) {
   return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
     std::vector<ValueId> factors = inputs;
     std::string labels = terms[0];
@@ -213,7 +213,7 @@ Gradients EinsumOfTies(Builder& b, const Inputs& in, const std::vector<Labels>& 
       factors.push_back(b.Op("EyeLike", {square}));
       labels += "," + tie.labels;
     }
-    return b.Op("Einsum", factors, Attributes(Equation(labels, terms.back())));
+    return Gradients{b.Op("Einsum", factors, Attributes(Equation(labels, terms.back())))};
   });
 }
 

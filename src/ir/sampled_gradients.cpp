@@ -1,6 +1,7 @@
 // The gradients of operators that take samples of images at computed positions: GridSample and
 // DeformConv. They are computed again, by operators that pick the elements around each position.
 #include <algorithm>
+#include <array>
 
 #include "ir/gradient_rules.h"
 
@@ -139,6 +140,10 @@ class GridAxis : public SampledAxis {
 };
 
 Result<Gradients> GridSample(Builder& b, const Inputs& in) {
+  if (b.MayUseKernels(in.x(0)) && b.MayUseKernels(in.x(1))) {
+    return b.Ops("GridSampleGrad", std::array{in.dy(), in.x(0), in.x(1)}, 2, AttributesBut(in.node),
+                 kMicrosoft);
+  }
   TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
   return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
     std::vector<int64_t> channels_last = AxesBetween(1, rank),
@@ -155,7 +160,8 @@ Result<Gradients> GridSample(Builder& b, const Inputs& in) {
           b.Op("Gather", {grid, b.IntegerScalar(rank - 3 - axis)}, Attributes(Int("axis", -1)));
       axes.push_back(GridAxis(b, in.node, inputs[0], axis).Taps(positions));
     }
-    return Transposed(b, Sampled(b, x, 1, Combined(b, axes)), std::move(channels_first));
+    const ValueId y = Sampled(b, x, 1, Combined(b, axes));
+    return Gradients{Transposed(b, y, std::move(channels_first))};
   });
 }
 
@@ -252,7 +258,7 @@ class DeformedProduct {
 Result<Gradients> DeformConv(Builder& b, const Inputs& in) {
   TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, in.x(0)));
   return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
-    return DeformedProduct(b, in.node, rank - 2).Of(inputs);
+    return Gradients{DeformedProduct(b, in.node, rank - 2).Of(inputs)};
   });
 }
 

@@ -65,7 +65,7 @@ Result<Gradients> Tile(Builder& b, const Inputs& in) {
 ValueId Moved(Builder& b, const Inputs& in) {
   std::vector<ValueId> inputs = in.node.inputs;
   inputs[0] = b.Positions(in.x(0));
-  return b.Op(in.node.op_type, inputs, AttributesBut(in.node));
+  return b.Op(in.node.op_type.c_str(), inputs, AttributesBut(in.node));
 }
 
 // Pad by as much less; in other modes elements are repeated, and what they get is added.
@@ -326,7 +326,18 @@ Result<Gradients> ReverseSequence(Builder& b, const Inputs& in) {
   return Gradients{b.Op("ReverseSequence", {in.dy(), in.x(1)}, AttributesBut(in.node))};
 }
 
+// What was cut off is padded with zeros, and what was padded is cut off: an odd element is at the
+// end both times.
+Result<Gradients> CenterCropPad(Builder& b, const Inputs& in) {
+  ValueId sizes = b.Op("Shape", {in.x(0)});
+  const std::vector<int64_t> axes = in.node.GetInts("axes");
+  if (!axes.empty()) sizes = b.Op("Gather", {sizes, b.Integers(axes)});
+  const ValueId inputs[] = {in.dy(), sizes};
+  return Gradients{b.Op("CenterCropPad", inputs, AttributesBut(in.node))};
+}
+
 constexpr NamedGradientRule kRules[] = {
+    {"CenterCropPad", CenterCropPad, 18},
     {"Compress", Compress},
     {"Concat", Concat},
     {"CumProd", CumProd},

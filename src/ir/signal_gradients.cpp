@@ -106,7 +106,7 @@ Result<Gradients> Stft(Builder& b, const Inputs& in) {
       frames = Mul(b, frames, Unsqueezed(b, inputs[kWindow], -1));
     }
     const bool is_onesided = in.node.GetInt("onesided", 1) != 0;
-    return TransformOf(b, frames, scalar_length, {Integer(b, 2), 2}, false, is_onesided);
+    return Gradients{TransformOf(b, frames, scalar_length, {Integer(b, 2), 2}, false, is_onesided)};
   });
 }
 

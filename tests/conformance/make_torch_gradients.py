@@ -1,4 +1,6 @@
-"""Writes torch_gradients.npz, with PyTorch: derivatives of the operators of torch_cases.py."""
+"""Writes torch_gradients.npz, with PyTorch: derivatives of the operators of torch_cases.py and
+torch_attention_cases.py.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch_attention
+import torch_attention_cases  # noqa: F401 - adds its cases
 from torch.nn import functional
 from torch_cases import Case, case_of, names
 
@@ -21,6 +25,11 @@ def grid_sample_cubic(v: Tensors, o: Options) -> torch.Tensor:
     return functional.grid_sample(
         v["x"], v["grid"], "bicubic", o["padding"], align_corners=bool(o["aligned"])
     )
+
+
+def grid_sample(v: Tensors, o: Options) -> torch.Tensor:
+    mode = "bilinear" if o["mode"] == "linear" else o["mode"]
+    return functional.grid_sample(v["x"], v["grid"], mode, o["padding"], bool(o["aligned"]))
 
 
 def bilinear(image: torch.Tensor, y: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -273,6 +282,16 @@ def cum_prod(v: Tensors, o: Options) -> torch.Tensor:
     return y.flip(axis) if o["reverse"] else y
 
 
+def center_crop_pad(v: Tensors, o: Options) -> torch.Tensor:
+    x = v["x"]
+    for axis, size in zip(o["axes"], o["sizes"], strict=True):
+        missing = max(0, size - x.shape[axis])
+        pads = [missing // 2, missing - missing // 2]
+        x = functional.pad(x.movedim(axis, -1), pads)
+        x = x.narrow(-1, (x.shape[-1] - size) // 2, size).movedim(-1, axis)
+    return x
+
+
 def one_hot(v: Tensors, o: Options) -> torch.Tensor:
     indices, depth = v["indices"], o["depth"]
     is_inside = (indices >= -depth) & (indices < depth)
@@ -345,7 +364,8 @@ def fake_quantize(v: Tensors, o: Options) -> torch.Tensor:
 
 
 def gradients(name: str, case: Case) -> dict[str, Any]:
-    function: Callable[[Tensors, Options], torch.Tensor] = globals()[name.partition("-")[0]]
+    functions = {**globals(), **vars(torch_attention)}
+    function: Callable[[Tensors, Options], torch.Tensor] = functions[name.partition("-")[0]]
     values = {
         key: torch.tensor(value, requires_grad=key in case.differentiated)
         for key, value in case.inputs.items()

@@ -1,8 +1,15 @@
-"""Gradients of Attention, GridSample and LRN beside the differences of the functions themselves."""
+"""Gradients of operators that simpler ones compute again, beside differences of the functions
+themselves; test_gradient_of_torch.py has others.
+"""
+
+import pathlib
 
 import numpy as np
+import onnx
 import pytest
-from test_gradient import GRADIENT, check_derivatives, make_model
+import tenon
+from onnx import parser
+from test_gradient import GRADIENT, HEADER, check_derivatives, make_model
 
 HEADS = ([2, 4, 3, 5], [2, 2, 4, 5])  # [batch, heads, length, size] of a query and the keys
 FLAT = ([2, 3, 20], [2, 4, 10])
@@ -108,7 +115,82 @@ def test_global_lp_pool(p: int) -> None:
     check_derivatives(f"c = GlobalLpPool <p={p}> (a)\n y = Mul (c, b)", values, 13)
 
 
-def test_keys_have_no_gradient() -> None:
-    nodes = f"k, y = Attention (a, a, a)\n{GRADIENT}"
-    with pytest.raises(Exception, match="no gradient yet for its output 1"):
+def test_scores_have_no_gradient() -> None:
+    nodes = f"k, v, p, y = Attention (a, a, a)\n{GRADIENT}"
+    with pytest.raises(Exception, match="no gradient yet for its output 3"):
         make_model(nodes, [[1, 2, 3, 4], [1, 2, 2, 2]], ["da"], 23)
+
+
+GQA = "n = Constant <value = int32 {2}> ()\nl = Constant <value = int32[1] {1}> ()\n"
+EMPTY = "p = Constant <value = double[1, 1, 1, 2] {0, 0}> ()\n"
+CACHES = {
+    "GroupQueryAttention": (
+        f"{GQA}{EMPTY}y, k, v = com.microsoft.GroupQueryAttention <num_heads=1, kv_num_heads=1>"
+        "(a, a, a, p, p, l, n)",
+        "GroupQueryAttention-1 (GroupQueryAttention node #3) has no gradient yet with a cache:"
+        " expected no input 3, got 'p'",
+    ),
+    "MultiHeadAttention": (
+        f"{EMPTY}y, k, v = com.microsoft.MultiHeadAttention <num_heads=1> (a, a, a, , , , p, p)",
+        "has no gradient yet with a cache: expected no input 6, got 'p'",
+    ),
+    "LinearAttention": (
+        "y, s = com.microsoft.LinearAttention <q_num_heads=1, kv_num_heads=1, state_window=2,"
+        ' update_rule="linear"> (a, a, a)',
+        "has no gradient yet for state_window 2: expected 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_caches_have_no_gradient(name: str) -> None:
+    nodes, text = CACHES[name]
+    with pytest.raises(Exception, match="no gradient yet") as caught:
+        make_model(f"{nodes}\n{GRADIENT}", [[1, 2, 2], [1]], ["da"], 24)
+    assert text in str(caught.value)
+
+
+def gradient_nodes(nodes: str, shapes: list, tmp_path: pathlib.Path) -> set[str]:
+    """The operators of a float32 model after optimization."""
+    inputs = ", ".join(f"float{shape} {name}" for name, shape in zip("ab", shapes, strict=True))
+    text = HEADER.format(opset=23) + f"g ({inputs}) => (float da) {{{nodes}\n{GRADIENT}}}"
+    model = parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    options = tenon.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "model.onnx")
+    tenon.InferenceSession(model.SerializeToString(), options)
+    return {node.op_type for node in onnx.load(tmp_path / "model.onnx").graph.node}
+
+
+MADE = "ScaledDotProductAttentionGrad"
+SCORELESS = {
+    "heads first": ("y = Attention <is_causal=1> (a, b, b)", [[1, 4, 3, 2], [1, 2, 3, 2]], True),
+    "heads last": (
+        "y = Attention <q_num_heads=2, kv_num_heads=1> (a, b, b)",
+        [[1, 3, 4], [1, 5, 2]],
+        True,
+    ),
+    "a mask without a gradient": (
+        "m = Constant <value = bool[3, 3] {1, 0, 0, 1, 1, 0, 1, 1, 1}> ()\n"
+        "y = Attention (a, b, b, m)",
+        [[1, 4, 3, 2], [1, 2, 3, 2]],
+        True,
+    ),
+    "a mask with one": ("y = Attention (a, a, a, b)", [[1, 4, 3, 2], [3, 3]], False),
+    "capped": ("y = Attention <softcap=2.0> (a, b, b)", [[1, 4, 3, 2], [1, 2, 3, 2]], False),
+    "MultiHeadAttention": (
+        "y = com.microsoft.MultiHeadAttention <num_heads=2> (a, b, b)",
+        [[1, 3, 4], [1, 5, 4]],
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCORELESS)
+def test_no_scores_are_kept_where_an_operator_does_without(
+    name: str, tmp_path: pathlib.Path
+) -> None:
+    nodes, shapes, is_scoreless = SCORELESS[name]
+    operators = gradient_nodes(nodes, shapes, tmp_path)
+    assert (MADE in operators) == is_scoreless
+    assert ("MatMul" in operators) != is_scoreless

@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 import tenon
+import torch_attention_cases  # noqa: F401 - adds its cases
 from torch_cases import Case, case_of, model_of, names
 
 # make_torch_gradients.py wrote it.

@@ -18,7 +18,9 @@ HEADER = (
     '<ir_version: 10, opset_import: ["": {opset}, "com.microsoft": 1,'
     ' "ai.onnx.preview.training": 1]>\n'
 )
-TYPES = {"float64": "double", "float32": "float", "int64": "int64", "int8": "int8"}
+TYPES = {"float64": "double", "float32": "float"} | {
+    name: name for name in ("int64", "int32", "int8", "bool")
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +144,28 @@ def grid_sample_cubic(rng: Generator, factor: int) -> Case:
         {"x": uniform(rng, n, c, h, w), "grid": grid},
         {"padding": padding, "aligned": aligned},
         opset,
+        ("x", "grid"),
+        has_second=False,
+    )
+
+
+@family(12)
+def grid_sample(rng: Generator, factor: int) -> Case:
+    n, c, axes = draw(rng, 1, 2), draw(rng, 1, 10), draw(rng, 2, 3)
+    sizes = [draw(rng, 1, 6) for _ in range(axes)]
+    sizes[-1] *= factor
+    positions = [draw(rng, 1, 4) * factor, *(draw(rng, 1, 3) for _ in range(axes - 1)), axes]
+    mode, aligned = pick(rng, "linear", "linear", "nearest"), draw(rng, 0, 1)
+    padding = pick(rng, "zeros", "border", "reflection")
+    given = attributes(mode=mode, padding_mode=padding, align_corners=aligned)
+    return Case(
+        f"y = GridSample {given} (x, grid)",
+        {
+            "x": uniform(rng, n, c, *sizes),
+            "grid": uniform(rng, n, *positions, low=-1.7, high=1.7),
+        },
+        {"mode": mode, "padding": padding, "aligned": aligned},
+        20,
         ("x", "grid"),
         has_second=False,
     )
@@ -446,6 +470,15 @@ def cum_prod(rng: Generator, factor: int) -> Case:
     options = {"exclusive": draw(rng, 0, 1), "reverse": draw(rng, 0, 1)}
     nodes = f"{constant('axis', axis)}y = CumProd {attributes(**options)} (x, axis)"
     return Case(nodes, {"x": x}, {"axis": axis, **options}, 26, has_second=not has_zeros)
+
+
+@family(6)
+def center_crop_pad(rng: Generator, factor: int) -> Case:
+    shape = [draw(rng, 1, 5) * factor, draw(rng, 1, 5), draw(rng, 1, 5)]
+    axes = [int(axis) for axis in rng.permutation([0, -2, 2])[: draw(rng, 1, 3)]]
+    sizes = [draw(rng, 1, 6) for _ in axes]
+    nodes = f"{constant('sizes', sizes)}y = CenterCropPad {attributes(axes=axes)} (x, sizes)"
+    return Case(nodes, {"x": uniform(rng, *shape)}, {"axes": axes, "sizes": sizes}, 18)
 
 
 @family(4)

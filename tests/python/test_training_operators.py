@@ -1159,3 +1159,44 @@ def test_older_adam_may_skip_a_step(signal: bool) -> None:
     else:
         for got, wanted in zip(actual[1:], [*inputs[4:6], *inputs[2:4]], strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+# --- Samples at positions; their numbers are those of PyTorch in tests/conformance ---
+
+SAMPLED = (floats(2, 3, 5, 6), floats(2, 3, 7, 8), floats(2, 5, 6, 2))
+SLOPES = {"dx": FLOAT, "dgrid": FLOAT}
+
+
+@pytest.mark.parametrize("wanted", [0, 1])
+def test_one_gradient_of_samples(wanted: int) -> None:
+    both = run("GridSampleGrad", SAMPLED, SLOPES)
+    model = contrib.onnx.load_from_string(contrib.model("GridSampleGrad", SAMPLED, SLOPES))
+    del model.graph.output[1 - wanted]
+    model.graph.node[0].output[1 - wanted] = ""
+    (actual,) = contrib.run_tenon(model.SerializeToString(), list(SAMPLED))
+    np.testing.assert_array_equal(actual, both[wanted])
+
+
+def test_gradients_of_no_samples() -> None:
+    dx, dgrid = run("GridSampleGrad", [SAMPLED[0][:, :, :0], SAMPLED[1], SAMPLED[2][:, :0]], SLOPES)
+    np.testing.assert_array_equal(dx, np.zeros((2, 3, 7, 8)))
+    assert dgrid.shape == (2, 0, 6, 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "shape", "options", "text"),
+    [
+        (0, (2, 3, 5, 7), {}, "input 0"),
+        (0, (2, 4, 5, 6), {}, "input 0"),
+        (1, (2, 3, 7), {}, "input 2"),
+        (1, (1, 3, 7, 8), {}, "input 2"),
+        (2, (2, 5, 6, 3), {}, "input 2"),
+        (2, (2, 5, 6), {}, "input 2"),
+        (0, (2, 3, 5, 6), {"mode": "cube"}, "mode.*cube"),
+        (0, (2, 3, 5, 6), {"padding_mode": "none"}, "padding_mode.*none"),
+    ],
+)
+def test_samples_of_wrong_shapes(changed: int, shape: tuple, options: dict, text: str) -> None:
+    inputs = list(SAMPLED)
+    inputs[changed] = floats(*shape)
+    refuses("GridSampleGrad", inputs, text, outputs=SLOPES, **options)

@@ -73,6 +73,33 @@ def test_transformer_with_tied_weights(dropout, is_causal):
     check_left(DROPOUT if dropout else set(), model, tokens)
 
 
+# Classes of the package transformers, and their configurations.
+LANGUAGE_MODELS = {
+    "t5": (
+        "T5ForConditionalGeneration", "T5Config",
+        dict(
+            vocab_size=50, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4,
+            use_cache=False, decoder_start_token_id=0,
+        ),
+    ),
+    "gemma2": (
+        "Gemma2ForCausalLM", "Gemma2Config",
+        dict(
+            vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, head_dim=8, intermediate_size=48, sliding_window=4,
+            use_cache=False, pad_token_id=0,
+        ),
+    ),
+    "mamba2": (
+        "Mamba2ForCausalLM", "Mamba2Config",
+        dict(
+            vocab_size=50, hidden_size=16, num_hidden_layers=2, state_size=8, num_heads=4,
+            head_dim=8, n_groups=1, chunk_size=4, use_cache=False,
+        ),
+    ),
+}  # fmt: skip
+
+
 class TestTransformers:
     """Models of the package transformers with random weights."""
 
@@ -125,3 +152,49 @@ class TestTransformers:
         images, labels = torch.randn(4, 3, 16, 16), torch.randint(0, 3, (4,))
         check_training(model, lambda each: each(pixel_values=images, labels=labels).loss, 10)
         check_left(set(), model, images, labels=labels)
+
+    @pytest.mark.parametrize("name", LANGUAGE_MODELS)
+    def test_language_model(self, name):
+        transformers = pytest.importorskip("transformers")
+        kind, configuration, settings = LANGUAGE_MODELS[name]
+        model = getattr(transformers, kind)(getattr(transformers, configuration)(**settings))
+        tokens, mask = torch.randint(3, 50, (2, 12)), torch.ones(2, 12, dtype=torch.int64)
+        mask[1, 8:] = 0
+        given = {"input_ids": tokens, "attention_mask": mask, "labels": tokens}
+        check_training(model, lambda each: each(**given).loss, 5)
+        check_left(DROPOUT if name == "t5" else set(), model, **given)
+
+    def test_segformer(self):
+        """Its last layers drop elements of images whose channels come last in memory."""
+        transformers = pytest.importorskip("transformers")
+        config = transformers.SegformerConfig(
+            num_labels=3, hidden_sizes=[8, 16, 16, 24], depths=[1, 1, 1, 1],
+            num_attention_heads=[1, 2, 2, 2], decoder_hidden_size=16, drop_path_rate=0.0,
+            classifier_dropout_prob=0.2,
+        )  # fmt: skip
+        model = transformers.SegformerForSemanticSegmentation(config)
+        images, labels = torch.randn(2, 3, 32, 32), torch.randint(0, 3, (2, 32, 32))
+        check_training(model, lambda each: each(pixel_values=images, labels=labels).loss, 5)
+        check_left(DROPOUT, model, images, labels=labels)
+
+
+def test_sampling_positions_that_are_learned():
+    """A spatial transformer."""
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.where = nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, 6))
+            nn.init.zeros_(self.where[1].weight)
+            self.where[1].bias.data = torch.tensor([0.9, 0.1, 0.03, -0.1, 0.8, 0.02])
+            self.classify = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten())
+            self.last = nn.Linear(4 * 6 * 6, 5)
+
+        def forward(self, x):
+            theta = self.where(x).view(-1, 2, 3)
+            grid = F.affine_grid(theta, x.shape, align_corners=False)
+            return self.last(self.classify(F.grid_sample(x, grid, align_corners=False)))
+
+    model, step = Network(), classify(4, 3, 8, 8)
+    check_training(model, step, 4)
+    check_left({"aten.empty.memory_format"}, model, torch.randn(4, 3, 8, 8))

@@ -93,6 +93,10 @@ UNARY = {
     "pow_half": (lambda x: x**0.5, [inside(9, low=0.2, high=2)]),
     "pow_base": (lambda x: 2**x, ANY),
     "dropout": (lambda x: F.dropout(x, 0.3), ANY),
+    "dropout_permuted": (
+        lambda x: F.dropout((2 * x).permute(2, 0, 1), 0.3),
+        [X, X.transpose(0, 1), floats(2, 4, 3, 5).to(memory_format=torch.channels_last)[0]],
+    ),
     "constant": (lambda x: x * torch.tensor([0.5]), ANY),
     "softplus": (F.softplus, ANY),
     "hardswish": (F.hardswish, ANY),
@@ -172,6 +176,13 @@ PRODUCTS = {
         [(floats(2, 3, 4, 6), floats(6, 5)), (floats(6), floats(6))],
     ),
     "addmm": (torch.addmm, [(floats(5), floats(4, 6), floats(6, 5))]),
+    "bilinear": (
+        F.bilinear,
+        [
+            (floats(5, 3), floats(5, 4), floats(2, 3, 4), floats(2)),
+            (floats(6, 5, 3), floats(6, 5, 4), floats(2, 3, 4)),
+        ],
+    ),
     "addmv": (
         lambda c, a, b: torch.addmv(c, a, b, beta=0.5, alpha=2),
         [(floats(4), floats(4, 6), floats(6))],
@@ -265,6 +276,14 @@ CONVOLUTIONS = {
     "avg_pool2d_pads": (lambda x: F.avg_pool2d(x, 3, 2, 1), [IMAGE]),
     "avg_pool2d_inside": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [IMAGE]),
     "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, (3, 5)), [IMAGE, floats(4, 9, 10)]),
+    "adaptive_max_pool2d": (
+        lambda x: F.adaptive_max_pool2d(x, (3, 5), return_indices=True),
+        [IMAGE, floats(4, 9, 10)],
+    ),
+    "adaptive_max_pool3d": (
+        lambda x: F.adaptive_max_pool3d(x, (2, 3, 1)),
+        [floats(2, 3, 4, 6, 5)],
+    ),
     "avg_pool2d_ceil": (
         lambda x: (F.avg_pool2d(x, 2, None, 0, True), F.avg_pool2d(x, 3, 2, 1, True, False)),
         [floats(2, 3, 9, 9), floats(2, 3, 10, 8)],
@@ -292,6 +311,15 @@ CONVOLUTIONS = {
     "adaptive_avg_pool3d_1": (lambda x: F.adaptive_avg_pool3d(x, 1), [floats(2, 3, 4, 5, 6)]),
     "adaptive_avg_pool2d_1": (lambda x: F.adaptive_avg_pool2d(x, 1), [IMAGE]),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), [IMAGE]),
+    "replicated": (
+        lambda x: F.pad(x, (2, 1, 0, 3), mode="replicate"),
+        [IMAGE, floats(2, 3, 1, 2)],
+    ),
+    "replicated_1d": (lambda x: F.pad(x, (1, 2), mode="replicate"), [floats(2, 3, 5)]),
+    "replicated_3d": (
+        lambda x: F.pad(x, (1, 2, 0, 1, 2, 0), mode="replicate"),
+        [floats(2, 3, 4, 1, 5)],
+    ),
     "reflected": (lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"), [IMAGE]),
     "nearest": (lambda x: F.interpolate(x, scale_factor=2), [IMAGE]),
     "bilinear": (
@@ -358,9 +386,11 @@ REDUCTIONS = {
     "logsumexp": (lambda x: x.logsumexp(1), [X]),
     "norm": (torch.linalg.vector_norm, [X]),
     "cumsum": (lambda x: x.cumsum(1), [X, integers(3, 6), truths(3, 6)]),
+    "cumprod": (lambda x: x.cumprod(-1), [X, integers(3, 6), floats(4)]),
+    "cumprod_with_zeros": (lambda x: x.relu().cumprod(1), [X]),
     "argmax": (lambda x: (x.argmax(), x.argmax(1), x.argmax(1, keepdim=True)), [X, integers(4, 9)]),
     "argmin": (lambda x: (x.argmin(), x.argmin(0)), [X]),
-    "max": (lambda x: x.max(1), [X]),
+    "max": (lambda x: x.max(1), [X, truths(4, 5)]),
     "min": (lambda x: x.min(0, keepdim=True), [X]),
     "topk": (lambda x: x.topk(3, 1), [X]),
     "topk_smallest": (lambda x: x.topk(2, 0, largest=False), [X]),
@@ -415,6 +445,70 @@ SHAPES = {
     "arange": (lambda x: x * torch.arange(1, 8) + torch.arange(7), [X]),
     "arange_fraction": (lambda x: x * torch.arange(0.5, 4, 0.5), [X]),
 }
+VIEWS = {
+    "slice": (lambda x: torch.as_strided(2 * x, (3, 2), (2, 1), 6) * 2, [X]),
+    "rows": (lambda x: torch.as_strided(2 * x, (2, 2, 7), (35, 14, 1), 7) * 2, [X]),
+    "transposed": (lambda x: torch.as_strided(2 * x, (7, 5), (1, 7)) * 2, [X]),
+    "apart": (lambda x: torch.as_strided(2 * x, (4, 3), (10, 3), 1) * 2, [X]),
+    "overlapping": (lambda x: torch.as_strided(2 * x, (3, 4, 14), (35, 7, 1)) * 2, [X]),
+    "of_permuted": (
+        lambda x: torch.as_strided((2 * x).transpose(0, 2), (5, 7), (7, 1), 35) * 2,
+        [X],
+    ),
+    "assigned": (
+        lambda x, part: torch.as_strided_scatter(x, part, (2, 7), (14, 1), 7) * 2,
+        [(X, floats(2, 7, seed=4))],
+    ),
+    "unfold": (lambda x: x.unfold(1, 3, 2) * 2, [X]),
+    "unfold_last": (lambda x: x.unfold(-1, 2, 1) * 2, [X, ROW]),
+}
+
+
+def positions(*shape):
+    """Of samples, inside and outside, none in the middle of two elements."""
+    return floats(*shape, seed=6)
+
+
+def samples(*settings):
+    return lambda x, grid: F.grid_sample(x, grid, *settings)
+
+
+FLAT, SOLID = (
+    (floats(2, 3, 5, 4), positions(2, 6, 3, 2)),
+    (floats(2, 3, 4, 5, 3), positions(2, 3, 2, 2, 3)),
+)
+SAMPLES = {
+    f"{mode}_{padding}_{aligns}": (
+        samples(mode, padding, aligns),
+        [FLAT, SOLID][: 1 + (mode != "bicubic")],
+    )
+    for mode in ("bilinear", "nearest", "bicubic")
+    for padding in ("zeros", "border", "reflection")
+    for aligns in (False, True)
+} | {
+    "many": (
+        samples("bilinear", "zeros", False),
+        [(floats(1, 9, 5, 6), positions(1, 40, 30, 2))],
+    ),
+    # Positions at elements, and at the border: the derivatives are those of one side.
+    "at_elements": (
+        lambda x, theta: F.grid_sample(
+            x, F.affine_grid(theta, x.shape, align_corners=True), "bilinear", "border", True
+        ),
+        [(floats(1, 2, 4, 4), torch.eye(2, 3).unsqueeze(0))],
+    ),
+    "without_gradient_of_positions": (
+        lambda x, grid: F.grid_sample(x, grid.detach(), align_corners=False),
+        [FLAT],
+    ),
+}
+DISTANCES = {
+    f"cdist_{p}": (
+        lambda a, b, p=p: torch.cdist(a, b, p),
+        [(floats(4, 6), floats(5, 6, seed=1)), (floats(2, 4, 3), floats(1, 5, 3, seed=1))],
+    )
+    for p in (0, 0.5, 1, 1.5, 2, 3, float("inf"))
+} | {"cdist_of_equal_rows": (lambda a: torch.cdist(a, a), [floats(4, 6)])}
 INDICES = integers(2, 4, low=0, high=5)
 INDEXING = {
     "embedding": (F.embedding, [(INDICES, floats(5, 6)), (INDICES.int(), floats(5, 6))]),
@@ -433,6 +527,43 @@ INDEXING = {
     "scatter_add": (
         lambda x, i, s: x.scatter_add(1, i, s),
         [(X, integers(3, 9, 7, low=0, high=5), floats(3, 9, 7))],
+    ),
+    **{
+        f"scatter_{kind}_{keeps}": (
+            lambda x, i, s, kind=kind, keeps=keeps: x.scatter_reduce(
+                1, i, s, kind, include_self=keeps
+            ),
+            [
+                (X, integers(3, 4, 7, low=0, high=5), floats(3, 4, 7, seed=5)),
+                # Some of these are equal.
+                (
+                    integers(3, 5, low=1, high=4).double(),
+                    integers(2, 9, low=0, high=5),
+                    integers(2, 9, low=1, high=4).double(),
+                ),
+            ],
+        )
+        for kind in ("sum", "prod", "mean", "amax", "amin")
+        for keeps in (True, False)
+    },
+    "histogram": (
+        lambda x: torch.histc(x, 6, -1, 2),
+        [X, torch.tensor([-1.0, 2, 2.5, -1.5, 0, 1.999])],
+    ),
+    "scatter_integers": (
+        lambda x, i, s: (
+            x.scatter_reduce(0, i, s, "amax", include_self=False),
+            x.scatter_reduce(0, i, s, "prod"),
+        ),
+        [(integers(4, 3), integers(6, 3, low=0, high=4), integers(6, 3))],
+    ),
+    "masked_scatter": (
+        lambda x, mask, s: x.masked_scatter(mask, s),
+        [
+            (X, truths(3, 5, 7), floats(4, 40)),
+            (X, truths(5, 1), floats(3 * 5 * 7)),
+            (X, torch.zeros(7, dtype=torch.bool), floats(6)),
+        ],
     ),
     "index": (
         lambda x, i: x[i],
@@ -531,6 +662,7 @@ FAMILIES = {
     "unary": UNARY, "binary": BINARY, "products": PRODUCTS, "convolutions": CONVOLUTIONS,
     "normalizations": NORMALIZATIONS, "reductions": REDUCTIONS, "shapes": SHAPES,
     "indexing": INDEXING, "losses": LOSSES, "recurrent": RECURRENT,
+    "views": VIEWS, "samples": SAMPLES, "distances": DISTANCES,
 }  # fmt: skip
 CASES = [
     (f"{family}-{name}-{i}", function, inputs if isinstance(inputs, tuple) else (inputs,))
@@ -542,7 +674,9 @@ CASES = [
 LEFT = {
     "cat_empty": ["aten.full.default", "aten.slice.Tensor", "aten.slice_backward.default"],
     "atanh": ["aten.empty_permuted.default"],
+    "at_elements": ["aten.empty.memory_format"],
     "dropout": ["aten.bernoulli.p", "aten.empty.memory_format"],
+    "dropout_permuted": ["aten.bernoulli.p", "aten.empty.memory_format"],
 }
 lowered = set()
 cases_run = set()

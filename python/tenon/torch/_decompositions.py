@@ -111,5 +111,13 @@ def _dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tenso
     """Draws the mask apart, so that what drops the elements can be lowered."""
     if train is False or p == 0:
         return x.clone(), torch.ones_like(x, dtype=torch.bool)
-    mask = torch.bernoulli(torch.empty(x.shape, dtype=torch.bool, device=x.device), 1 - p)
+    # Numbers are drawn in the order of the memory of a tensor like x.
+    order = list(range(x.dim()))
+    if not x.is_contiguous():
+        steps = torch.empty_like(x, device="meta").stride()
+        order.sort(key=lambda axis: -steps[axis])
+    stored = torch.empty([x.shape[axis] for axis in order], dtype=torch.bool, device=x.device)
+    mask = torch.bernoulli(stored, 1 - p)
+    if order != sorted(order):
+        mask = mask.permute([order.index(axis) for axis in range(x.dim())])
     return torch.where(mask, x * (0.0 if p == 1 else 1 / (1 - p)), 0.0), mask

@@ -58,6 +58,7 @@ class GraphBuilder:
         self._names: dict[torch.fx.Node, Any] = {}
         self._transposed: dict[str, str] = {}
         self._count = 0
+        self._opset = OPSET
 
     def new_name(self) -> str:
         """A name that no other value has."""
@@ -106,6 +107,10 @@ class GraphBuilder:
     def contrib(self, op_type: str, *inputs: str, **arguments: Any) -> Any:
         """Adds an operator of com.microsoft."""
         return self.op(op_type, *inputs, domain=CONTRIB, **arguments)
+
+    def need_opset(self, opset: int) -> None:
+        """Says that an operator is not in earlier versions of the standard."""
+        self._opset = max(self._opset, opset)
 
     def declare(self, name: str, shape: Sequence[int], dtype: torch.dtype) -> str:
         """Declares the shape of an inner value, for operators that need it."""
@@ -166,4 +171,4 @@ class GraphBuilder:
         graph = _wire.graph(
             "region", self._nodes, constants, self._inputs, self._outputs, self._declared
         )
-        return _wire.model(graph, IR_VERSION, {"": OPSET, CONTRIB: 1})
+        return _wire.model(graph, IR_VERSION, {"": self._opset, CONTRIB: 1})

@@ -14,6 +14,7 @@ from . import (  # noqa: F401
     _rules_activations,
     _rules_attention,
     _rules_convolutions,
+    _rules_distances,
     _rules_elementwise,
     _rules_indices,
     _rules_losses,
@@ -22,7 +23,9 @@ from . import (  # noqa: F401
     _rules_products,
     _rules_recurrent,
     _rules_reductions,
+    _rules_sampling,
     _rules_shapes,
+    _rules_views,
 )
 from ._lowering import why_not
 from ._region import Region, Settings

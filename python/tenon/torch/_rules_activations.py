@@ -14,16 +14,21 @@ from ._lowering import (
     target_of,
     type_of,
     unless_float,
+    unless_number,
     unless_single,
 )
 
 aten = torch.ops.aten
 
 _FORWARD = {
-    aten.relu.default: "Relu",
     aten.sigmoid.default: "Sigmoid",
     aten.tanh.default: "Tanh",
 }
+
+
+@rule(aten.relu.default, unless=unless_number)
+def _relu(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.op("Relu", graph.value(arguments(node)[0]))
 
 
 @rule(*_FORWARD, unless=unless_float)

@@ -11,9 +11,11 @@ from ._graph import GraphBuilder
 from ._lowering import (
     argument,
     arguments,
+    keyword,
     rule,
     shape_of,
     type_of,
+    unless_float,
     unless_number,
     unless_single,
 )
@@ -102,6 +104,108 @@ def _unless_added(node: torch.fx.Node) -> str:
 @rule(aten.scatter_add.default, unless=_unless_added)
 def _scatter_add(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return _scatter(graph, node, graph.value(arguments(node)[3]), "add")
+
+
+# The operator's name for the reduction, and the number that changes no result.
+_REDUCTIONS = {
+    "sum": ("add", lambda _: 0),
+    "mean": ("add", lambda _: 0),
+    "prod": ("mul", lambda _: 1),
+    "amax": ("max", lambda dtype: _limits(dtype)[0]),
+    "amin": ("min", lambda dtype: _limits(dtype)[1]),
+}
+
+
+def _limits(dtype: torch.dtype) -> tuple[float, float]:
+    if dtype.is_floating_point:
+        return -math.inf, math.inf
+    return torch.iinfo(dtype).min, torch.iinfo(dtype).max
+
+
+def _unless_reduced(node: torch.fx.Node) -> str:
+    is_mean = arguments(node)[4] == "mean"
+    if is_mean and not type_of(node).is_floating_point:
+        return "its means are of integers"
+    return _unless_added(node)
+
+
+@rule(aten.scatter_reduce.two, unless=_unless_reduced)
+def _scatter_reduce(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, axis, index, updates, kind = arguments(node)
+    dtype, keeps = type_of(node), bool(keyword(node, "include_self", True))
+    reduction, neutral = _REDUCTIONS[kind]
+    where = graph.value(index, torch.int64)
+
+    def scattered(base: str, number: float, how: str) -> Any:
+        numbers = graph.expand(graph.constant(number, dtype), shape_of(index))
+        return graph.op("ScatterElements", base, where, numbers, axis=axis, reduction=how)
+
+    base = graph.value(source, dtype)
+    if not keeps:
+        base = scattered(base, neutral(dtype), "none")
+    name = graph.value(updates, dtype)
+    name = graph.op("ScatterElements", base, where, name, axis=axis, reduction=reduction)
+    if kind != "mean":
+        return name
+    shape = shape_of(node)
+    counts = scattered(graph.expand(graph.constant(int(keeps), dtype), shape), 1, "add")
+    return graph.op("Div", name, graph.op("Max", counts, graph.constant(1, dtype)))
+
+
+def _unless_bounded(node: torch.fx.Node) -> str:
+    low, high = argument(node, 2, "min", 0), argument(node, 3, "max", 0)
+    return unless_float(node) if low < high else "its bounds are those of the data"
+
+
+@rule(aten.histc.default, unless=_unless_bounded)
+def _histogram(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    dtype, bins = type_of(node), argument(node, 1, "bins", 100)
+    low, high = argument(node, 2, "min", 0), argument(node, 3, "max", 0)
+    name = graph.reshape(graph.value(arguments(node)[0]), [-1])
+    first, last = graph.constant(low, dtype), graph.constant(high, dtype)
+    counts = graph.op(
+        "And", graph.op("GreaterOrEqual", name, first), graph.op("LessOrEqual", name, last)
+    )
+    place = graph.op("Mul", graph.op("Sub", name, first), graph.constant(bins, dtype))
+    place = graph.op("Div", place, graph.constant(high - low, dtype))
+    # The last bin has the upper bound, too.
+    place = graph.op("Min", place, graph.constant(bins - 1, dtype))
+    place = graph.op("Where", counts, place, graph.constant(0, dtype))
+    names = (
+        graph.expand(graph.constant(0, dtype), [bins]),
+        graph.cast(place, dtype, torch.int64),
+        graph.cast(counts, torch.bool, dtype),
+    )
+    return graph.op("ScatterElements", *names, axis=0, reduction="add")
+
+
+def _places_of(graph: GraphBuilder, mask: str) -> str:
+    """Of each element of a mask that has one axis, how many before it are true; 0 if none is."""
+    count = graph.op("CumSum", graph.cast(mask, torch.bool, torch.int64), graph.constant(0))
+    last = graph.op("Sub", count, graph.constant(1))
+    return str(graph.op("Max", last, graph.constant(0)))
+
+
+@rule(aten.masked_scatter.default)
+def _masked_scatter(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, mask, updates = (graph.value(each) for each in arguments(node))
+    shape = shape_of(node)
+    mask = graph.reshape(graph.expand(mask, shape), [-1])
+    updates = graph.op("Gather", graph.reshape(updates, [-1]), _places_of(graph, mask), axis=0)
+    name = graph.op("Where", mask, updates, graph.reshape(graph.expand(source, shape), [-1]))
+    return graph.reshape(name, shape)
+
+
+@rule(aten.masked_scatter_backward.default, unless=unless_number)
+def _masked_scatter_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    upper, mask = (graph.value(each) for each in arguments(node)[:2])
+    shape, dtype = shape_of(arguments(node)[0]), type_of(node)
+    mask = graph.reshape(graph.expand(mask, shape), [-1])
+    kept = graph.op("Where", mask, graph.reshape(upper, [-1]), graph.constant(0, dtype))
+    zeros = graph.expand(graph.constant(0, dtype), [math.prod(shape_of(node))])
+    places = _places_of(graph, mask)
+    name = graph.op("ScatterElements", zeros, places, kept, axis=0, reduction="add")
+    return graph.reshape(name, shape_of(node))
 
 
 class _Places:

@@ -13,6 +13,7 @@ from ._lowering import (
     arguments,
     rule,
     shape_of,
+    size_hint,
     type_of,
     unless_float,
     unless_single,
@@ -60,15 +61,20 @@ def _plane_starts(graph: GraphBuilder, node: torch.fx.Node, source: Any) -> str:
     unless=unless_float,
 )
 def _max_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, kernel, strides, padding, dilations, rounds_up = [*arguments(node), *[None] * 4][:6]
-    values, places = graph.op(
-        "MaxPool",
-        graph.reshape(graph.value(source), _images(node, source)),
-        outputs=2,
+    kernel, strides, padding, dilations, rounds_up = [*arguments(node)[1:], *[None] * 4][:5]
+    return _largest(
+        graph,
+        node,
         dilations=_sizes(node, dilations or 1),
         ceil_mode=int(bool(rounds_up)),
         **_window(node, kernel, strides, padding),
     )
+
+
+def _largest(graph: GraphBuilder, node: torch.fx.Node, **attributes: Any) -> Any:
+    source = arguments(node)[0]
+    images = graph.reshape(graph.value(source), _images(node, source))
+    values, places = graph.op("MaxPool", images, outputs=2, **attributes)
     shape = list(node.meta["val"][0].shape)
     places = graph.op("Sub", places, _plane_starts(graph, node, source))
     return graph.reshape(values, shape), graph.reshape(places, shape)
@@ -77,6 +83,8 @@ def _max_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
 @rule(
     aten.max_pool2d_with_indices_backward.default,
     aten.max_pool3d_with_indices_backward.default,
+    aten.adaptive_max_pool2d_backward.default,
+    aten.adaptive_max_pool3d_backward.default,
     unless=unless_single,
 )
 def _max_pool_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
@@ -152,8 +160,12 @@ def _spread(graph: GraphBuilder, node: torch.fx.Node, inputs: Any, **attributes:
 def _sizes_of_axes(node: torch.fx.Node) -> list[tuple[int, int]]:
     """Of an adaptive pool or its gradient: the large size and the small one of each axis."""
     axes, first = _axes_of(node), arguments(node)[0]
-    large, small = (first, node) if _is_forward(node) else (arguments(node)[1], first)
-    return list(zip(shape_of(large)[-axes:], shape_of(small)[-axes:], strict=True))
+    if not _is_forward(node):
+        return list(zip(*(shape_of(each)[-axes:] for each in arguments(node)[1::-1]), strict=True))
+    small = node.meta["val"]
+    small = small[0] if isinstance(small, tuple) else small
+    sizes = [size_hint(size) for size in small.shape[-axes:]]
+    return list(zip(shape_of(first)[-axes:], sizes, strict=True))
 
 
 def _even_windows(node: torch.fx.Node) -> dict[str, Any] | None:
@@ -163,6 +175,15 @@ def _even_windows(node: torch.fx.Node) -> dict[str, Any] | None:
         return None
     kernel = [large // small for large, small in sizes]
     return _window(node, kernel, kernel, 0)
+
+
+def _unless_even(node: torch.fx.Node) -> str:
+    return unless_float(node) if _even_windows(node) else "its windows have different sizes"
+
+
+@rule(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default, unless=_unless_even)
+def _adaptive_max_pool(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return _largest(graph, node, **_even_windows(node) or {})
 
 
 def _by_shares(graph: GraphBuilder, node: torch.fx.Node) -> Any:

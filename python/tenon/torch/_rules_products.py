@@ -12,6 +12,7 @@ from ._lowering import (
     keyword,
     product,
     rule,
+    shape_of,
     type_of,
     unless_float,
 )
@@ -62,3 +63,32 @@ def _gemm(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     c, a, b = (graph.value(each) for each in arguments(node))
     alpha, beta = _scales(node)
     return product(graph, node, "Gemm", a, b, c, alpha=alpha, beta=beta)
+
+
+def _labels(node: torch.fx.Node) -> tuple[list[str], str]:
+    """A letter for each axis of the factors and of the result, of a product that is summed."""
+    *factors, first, second, third, summed = arguments(node)[:7]
+    rank = len(shape_of(factors[0])) + len(first)
+    letters = "abcdefghijklmnopqrstuvwxyz"[:rank]
+    terms = [
+        "".join(letter for axis, letter in enumerate(letters) if axis not in absent)
+        for absent in (first, second, third)
+    ]
+    return terms, "".join(letter for axis, letter in enumerate(letters) if axis not in summed)
+
+
+def _unless_equal(node: torch.fx.Node) -> str:
+    sizes: dict[str, int] = {}
+    for factor, term in zip(arguments(node), _labels(node)[0], strict=False):
+        for size, letter in zip(shape_of(factor), term, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                return "an axis is broadcast"
+    is_whole = set(_labels(node)[1]) <= sizes.keys()
+    return unless_float(node) if is_whole else "an axis has no size"
+
+
+@rule(aten._trilinear.default, unless=_unless_equal)
+def _product_of_three(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    terms, result = _labels(node)
+    names = [graph.value(each) for each in arguments(node)[:3]]
+    return graph.op("Einsum", *names, equation=f"{','.join(terms)}->{result}")

@@ -129,6 +129,18 @@ def _cumulative_sum(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("CumSum", name, graph.constant(arguments(node)[1]))
 
 
+def _unless_multiplied(node: torch.fx.Node) -> str:
+    dtype = type_of(node)
+    return _unless_axes(node) if dtype != torch.bool else f"it computes in {dtype}"
+
+
+@rule(aten.cumprod.default, unless=_unless_multiplied)
+def _cumulative_product(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    graph.need_opset(26)
+    name = graph.value(arguments(node)[0], type_of(node))
+    return graph.op("CumProd", name, graph.constant(arguments(node)[1]))
+
+
 @rule(aten.argmax.default, aten.argmin.default, unless=_unless_ranked)
 def _place(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     op_type = "ArgMax" if node.target is aten.argmax.default else "ArgMin"
@@ -140,13 +152,16 @@ def _place(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.reshape(flat, shape_of(node))
 
 
-@rule(aten.max.dim, aten.min.dim, unless=_unless_ranked)
+@rule(aten.max.dim, aten.min.dim, unless=_unless_axes)
 def _largest(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     kind = "Max" if node.target is aten.max.dim else "Min"
-    name, axis = graph.value(arguments(node)[0]), argument(node, 1, "dim")
+    dtype = type_of(arguments(node)[0])
+    number = torch.int32 if dtype == torch.bool else dtype
+    name, axis = graph.value(arguments(node)[0], number), argument(node, 1, "dim")
     keeps = int(bool(argument(node, 2, "keepdim", False)))
     value = graph.op(f"Reduce{kind}", name, graph.constant([axis]), keepdims=keeps)
-    return value, graph.op(f"Arg{kind}", name, axis=axis, keepdims=keeps)
+    place = graph.op(f"Arg{kind}", name, axis=axis, keepdims=keeps)
+    return graph.cast(value, number, dtype), place
 
 
 @rule(aten.topk.default, unless=_unless_ranked)

@@ -18,7 +18,7 @@ struct CausalConvAttrs {
   }
 };
 
-Status InferCausalConv(const CausalConvAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferCausalConv(const CausalConvAttrs& attrs, ShapeContext& context) {
   if (attrs.activation != "none" && attrs.activation != "silu" && attrs.activation != "swish") {
     return InvalidArgument("attribute 'activation': expected none, silu or swish, got '{}'",
                            attrs.activation);

@@ -83,7 +83,7 @@ Status CheckLinear(const LinearAttrs& attrs, const ShapeContext& context) {
   return OkStatus();
 }
 
-Status InferLinear(const LinearAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferLinear(const LinearAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckLinear(attrs, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape k, context.InputOfRank(kKey, 3));
@@ -254,7 +254,7 @@ struct CausalAttrs {
   }
 };
 
-Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferCausal(const CausalAttrs& attrs, ShapeContext& context) {
   if (attrs.ndim < 1 || attrs.ndim > 3 || (attrs.channels_last && attrs.ndim != 1)) {
     return InvalidArgument("expected ndim in [1, 3], and 1 for channels_last, got {}", attrs.ndim);
   }

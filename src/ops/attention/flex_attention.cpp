@@ -64,7 +64,7 @@ Status CheckFit(const SymbolicShape& q, const SymbolicShape& k, const SymbolicSh
   return OkStatus();
 }
 
-Status InferFlexAttention(const FlexAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferFlexAttention(const FlexAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQ, 4));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape k, context.InputOfRank(kK, 4));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape v, context.InputOfRank(kV, 4));

@@ -71,7 +71,8 @@ Status CheckGate(const ShapeContext& context, size_t i, const SymbolicShape& que
                          b, x);
 }
 
-Status InferLinearAttention(const LinearAttentionAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferLinearAttention(const LinearAttentionAttrs& attrs,
+                                          ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckAttributes(attrs, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape query, context.InputOfRank(kQuery, 3));
   TENON_ASSIGN_OR_RETURN(const Dim d_q, HeadSize(context, kQuery, attrs.q_heads, query));

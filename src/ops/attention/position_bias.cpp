@@ -113,7 +113,7 @@ Result<SymbolicShape> GatedQuery(const ShapeContext& context) {
   return SymbolicShape({places[0], places[1], tokens[1]});
 }
 
-Status InferGated(const HeadsAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferGated(const HeadsAttrs& attrs, ShapeContext& context) {
   if (attrs.heads < 1) return InvalidArgument("expected num_heads >= 1, got {}", attrs.heads);
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, GatedQuery(context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape position, context.InputOfRank(kPosition, 4));

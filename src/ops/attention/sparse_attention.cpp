@@ -46,7 +46,7 @@ Status CheckBlocks(const SparseAttrs& attrs, const ShapeContext& context) {
   return InvalidArgument("input 6: expected {} layouts, got {}", rows[0], columns);
 }
 
-Status InferSparse(const SparseAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferSparse(const SparseAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckGroups(attrs));
   if (attrs.block_size < 1) {
     return InvalidArgument("expected sparse_block_size >= 1, got {}", attrs.block_size);

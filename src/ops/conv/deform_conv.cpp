@@ -74,7 +74,7 @@ Result<Dim> StepsOf(const DeformConvAttrs& attrs, size_t rank, size_t i, const D
   return FloorDiv(free, Dim(stride)) + Dim(1);
 }
 
-Status InferDeformConv(const DeformConvAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferDeformConv(const DeformConvAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
   if (x.rank() < 3) return InvalidArgument("input 0: expected [N, C, spatial...], got {}", x);
   const size_t rank = x.rank() - 2;

@@ -36,7 +36,7 @@ Result<SymbolicShape> PooledFrom(const MaxUnpoolAttrs& attrs, SymbolicShape x) {
   return x;
 }
 
-Status InferMaxUnpool(const MaxUnpoolAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferMaxUnpool(const MaxUnpoolAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape indices, context.Input(1));
   if (x.ToShape() && indices.ToShape() && !(x == indices)) {

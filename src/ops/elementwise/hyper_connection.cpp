@@ -95,7 +95,7 @@ struct BranchNormAttrs {
   }
 };
 
-Status InferBranchNorm(const BranchNormAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferBranchNorm(const BranchNormAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const Streams streams, StreamsOf(x, attrs.branches));
   TENON_RETURN_IF_ERROR(context.SetOutput(0, std::move(x)));

@@ -15,7 +15,7 @@ struct AffineGridAttrs {
   }
 };
 
-Status InferAffineGrid(const AffineGridAttrs&, ShapeContext& context) {
+[[gnu::cold]] Status InferAffineGrid(const AffineGridAttrs&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape theta, context.InputOfRank(0, 3));
   TENON_ASSIGN_OR_RETURN(const Dims size, context.InputAsDims(1));
   if (size.size() != 4 && size.size() != 5) {

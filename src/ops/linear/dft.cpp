@@ -47,7 +47,8 @@ struct DftSizes {
   size_t outer, in, out, inner, in_parts, out_parts;
 };
 
-Status InferDftAlong(const DftAttrs& attrs, int64_t axis_given, ShapeContext& context) {
+[[gnu::cold]] Status InferDftAlong(const DftAttrs& attrs, int64_t axis_given,
+                                   ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape shape, context.Input(0));
   if (shape.rank() < 2) {
     return InvalidArgument("input 0: expected [signal..., 1 or 2], got {}", shape);
@@ -332,7 +333,7 @@ Result<Dim> FrameLength(const ShapeContext& context, const SymbolicShape& signal
   return Dim(length);
 }
 
-Status InferStft(const StftAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferStft(const StftAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(const SymbolicShape signal, context.Input(kSignal));
   const bool fits = signal.rank() == 2 ||
                     (signal.rank() == 3 &&

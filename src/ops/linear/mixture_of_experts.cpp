@@ -100,7 +100,7 @@ Result<ExpertDims> InferRouting(const ExpertsAttrs& attrs, const ExpertInputs& i
   return ExpertDims{experts, hidden};
 }
 
-Status InferExperts(const ExpertsAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferExperts(const ExpertsAttrs& attrs, ShapeContext& context) {
   const ExpertInputs& in = kFloatInputs;
   TENON_ASSIGN_OR_RETURN(const ExpertDims dims, InferRouting(attrs, in, context));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape fc2, context.InputOfRank(in.fc2.weights, 3));
@@ -121,7 +121,8 @@ struct QuantizedExpertsAttrs : ExpertsAttrs, ExpertQuantization {
   }
 };
 
-Status InferQuantizedExperts(const QuantizedExpertsAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferQuantizedExperts(const QuantizedExpertsAttrs& attrs,
+                                           ShapeContext& context) {
   const ExpertInputs& in = kQuantizedInputs;
   TENON_RETURN_IF_ERROR(attrs.Check());
   TENON_ASSIGN_OR_RETURN(const ExpertDims dims, InferRouting(attrs, in, context));

@@ -28,7 +28,7 @@ struct BlockGatherAttrs {
   int64_t packing(DataType type) const { return type == DataType::kUint8 ? 8 / bits : 1; }
 };
 
-Status InferBlockGather(const BlockGatherAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferBlockGather(const BlockGatherAttrs& attrs, ShapeContext& context) {
   if (attrs.bits != 2 && attrs.bits != 4 && attrs.bits != 8) {
     return InvalidArgument("attribute 'bits': expected 2, 4 or 8, got {}", attrs.bits);
   }

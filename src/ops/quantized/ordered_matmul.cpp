@@ -55,7 +55,7 @@ Status CheckAddend(const ShapeContext& context, const SymbolicShape& y) {
   return InvalidArgument("input 6: expected {}, or one matrix of it, got {}", y, *c);
 }
 
-Status InferOrderedMatMul(const OrderedMatMulAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferOrderedMatMul(const OrderedMatMulAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckOrders(attrs, context));
   TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {kAScale, kYScale, kCScale}));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape a, context.Input(kA));

@@ -37,7 +37,7 @@ Status CheckQuantization(const ShapeContext& context, size_t table) {
   return OkStatus();
 }
 
-Status InferEmbedding(const EmbeddingAttrs&, ShapeContext& context) {
+[[gnu::cold]] Status InferEmbedding(const EmbeddingAttrs&, ShapeContext& context) {
   for (const size_t i : {kTables + kSegments, kScales + kSegments, kZeroPoints + kSegments}) {
     if (context.HasInput(i) != context.HasInput(kSegmentIds)) {
       return InvalidArgument("input {} and segment_ids are used together or not at all", i);

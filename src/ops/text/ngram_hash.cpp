@@ -58,7 +58,7 @@ Status CheckAttrs(const HashAttrs& attrs) {
 }
 
 template <const HashInputs& inputs>
-Status InferHash(const HashAttrs& attrs, ShapeContext& context) {
+[[gnu::cold]] Status InferHash(const HashAttrs& attrs, ShapeContext& context) {
   constexpr bool kIsPacked = inputs.ends != kNone;
   TENON_RETURN_IF_ERROR(CheckAttrs(attrs));
   TENON_ASSIGN_OR_RETURN(SymbolicShape ids, context.InputOfRank(kIds, kIsPacked ? 1 : 2));

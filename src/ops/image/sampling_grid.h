@@ -1,0 +1,231 @@
+// Where GridSample takes its samples, and the weights of the elements around.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <string>
+#include <tuple>
+
+#include "ops/framework/attributes.h"
+#include "ops/framework/element.h"
+#include "ops/framework/sample_taps.h"
+
+namespace tenon {
+
+// GridSample-20; GridSample-16 calls its modes bilinear and bicubic.
+struct GridSampleAttrs {
+  bool align_corners = false;
+  std::string mode = "linear";
+  std::string padding_mode = "zeros";
+  static constexpr auto Fields() {
+    return std::tuple(Field("align_corners", &GridSampleAttrs::align_corners),
+                      Field("mode", &GridSampleAttrs::mode),
+                      Field("padding_mode", &GridSampleAttrs::padding_mode));
+  }
+};
+
+enum class SampleMode : uint8_t { kNearest, kLinear, kCubic };
+enum class Padding : uint8_t { kZeros, kBorder, kReflection };
+
+struct SampleOptions {
+  SampleMode mode;
+  Padding padding;
+  bool align_corners;
+};
+
+inline Result<SampleOptions> OptionsOf(const GridSampleAttrs& attrs) {
+  SampleOptions options{SampleMode::kNearest, Padding::kZeros, attrs.align_corners};
+  if (attrs.mode == "linear" || attrs.mode == "bilinear") {
+    options.mode = SampleMode::kLinear;
+  } else if (attrs.mode == "cubic" || attrs.mode == "bicubic") {
+    options.mode = SampleMode::kCubic;
+  } else if (attrs.mode != "nearest") {
+    return InvalidArgument("attribute 'mode': expected nearest, linear or cubic, got '{}'",
+                           attrs.mode);
+  }
+  if (attrs.padding_mode == "border") {
+    options.padding = Padding::kBorder;
+  } else if (attrs.padding_mode == "reflection") {
+    options.padding = Padding::kReflection;
+  } else if (attrs.padding_mode != "zeros") {
+    return InvalidArgument(
+        "attribute 'padding_mode': expected zeros, border or reflection, got '{}'",
+        attrs.padding_mode);
+  }
+  return options;
+}
+
+// One spatial axis. T, float or double, is what positions and samples are computed in.
+template <class T>
+class SampledAxis {
+ public:
+  SampledAxis() = default;
+  SampledAxis(int64_t dim, const SampleOptions& options)
+      : dim_(dim),
+        options_(options),
+        least_(options.align_corners ? T(0) : T(-0.5)),
+        most_(static_cast<T>(dim) - (options.align_corners ? T(1) : T(0.5))) {}
+
+  // `normalized` is -1 and 1 at the ends of the axis.
+  AxisTaps<T> Taps(T normalized) const {
+    T x = Position(normalized);
+    if (options_.mode == SampleMode::kNearest) x = std::nearbyint(x);
+    // At a border, the taps of cubic interpolation are moved inside one by one, as in PyTorch.
+    const bool moves_taps =
+        options_.mode == SampleMode::kCubic && options_.padding == Padding::kBorder;
+    if (!(x >= least_ && x <= most_) && !moves_taps) x = Pad(x);
+    if (options_.mode == SampleMode::kNearest) return {1, {Element(x)}, {1}};
+    const T floor = std::floor(x);
+    const T ratio = x - floor;
+    if (options_.mode == SampleMode::kLinear) {
+      return {2, {Element(floor), Element(floor + 1)}, {1 - ratio, ratio}};
+    }
+    return {4,
+            {Element(floor - 1), Element(floor), Element(floor + 1), Element(floor + 2)},
+            {Far(1 + ratio), Near(ratio), Near(1 - ratio), Far(2 - ratio)}};
+  }
+
+  // The derivatives of the weights of these taps. Where a position is moved to a border, they are
+  // 0, as in PyTorch.
+  std::array<T, 4> Slopes(T normalized) const {
+    if (options_.mode == SampleMode::kNearest) return {};
+    T x = Position(normalized);
+    T slope = static_cast<T>(options_.align_corners ? dim_ - 1 : dim_) / 2;
+    const bool is_cubic = options_.mode == SampleMode::kCubic;
+    if (options_.padding == Padding::kReflection && !(x >= least_ && x <= most_)) {
+      const T range = most_ - least_;
+      if (!(range > 0) || !std::isfinite(x)) return {};
+      const bool is_back = std::fmod(std::abs(x - least_), 2 * range) >= range;
+      if (is_back != (x < least_)) slope = -slope;
+      x = Reflect(x);
+    }
+    if (options_.padding != Padding::kZeros && !is_cubic &&
+        !(x > 0 && x < static_cast<T>(dim_ - 1))) {
+      return {};
+    }
+    if (!is_cubic) return {-slope, slope};
+    const T ratio = x - std::floor(x);
+    return {slope * FarSlope(1 + ratio), slope * NearSlope(ratio), -slope * NearSlope(1 - ratio),
+            -slope * FarSlope(2 - ratio)};
+  }
+
+  T Position(T normalized) const {
+    const T dim = static_cast<T>(dim_);
+    if (options_.align_corners) return (normalized + 1) / 2 * (dim - 1);
+    return ((normalized + 1) * dim - 1) / 2;
+  }
+
+ private:
+  static constexpr T kA = T(-0.75);  // the coefficient of cubic interpolation
+  static T Near(T x) { return ((kA + 2) * x - (kA + 3)) * x * x + 1; }
+  static T Far(T x) { return ((kA * x - 5 * kA) * x + 8 * kA) * x - 4 * kA; }
+  static T NearSlope(T x) { return (3 * (kA + 2) * x - 2 * (kA + 3)) * x; }
+  static T FarSlope(T x) { return (3 * kA * x - 10 * kA) * x + 8 * kA; }
+
+  // A position outside the axis, moved inside by the padding mode.
+  T Pad(T x) const {
+    if (options_.padding == Padding::kBorder) {
+      return std::isnan(x) ? T(0) : std::clamp<T>(x, 0, static_cast<T>(dim_ - 1));
+    }
+    return options_.padding == Padding::kReflection ? Reflect(x) : x;
+  }
+
+  T Reflect(T x) const {
+    const T range = most_ - least_;
+    if (!(range > 0) || !std::isfinite(x)) return least_;
+    const T beyond = std::fmod(x < least_ ? least_ - x : x - least_, 2 * range);
+    return beyond < range ? least_ + beyond : most_ - (beyond - range);
+  }
+
+  // The element at a whole position, or -1 for a padding of 0.
+  int64_t Element(T x) const {
+    if (x >= 0 && x < static_cast<T>(dim_)) return static_cast<int64_t>(x);
+    if (options_.padding == Padding::kZeros) return -1;
+    const T inside = options_.padding == Padding::kBorder ? x : std::trunc(Reflect(x));
+    if (!(inside > 0)) return 0;
+    return inside < static_cast<T>(dim_) ? static_cast<int64_t>(inside) : dim_ - 1;
+  }
+
+  int64_t dim_ = 1;
+  SampleOptions options_{};
+  T least_ = 0, most_ = 0;
+};
+
+// Positions as T, whatever the type of the grid.
+template <class T>
+class Grid {
+ public:
+  Grid(const Tensor& grid, const Tensor& x, const SampleOptions& options)
+      : grid_(grid),
+        rank_(x.rank() - 2),
+        dims_(x.shape().dims().subspan(2)),
+        is_bilinear_(rank_ == 2 && options.mode == SampleMode::kLinear &&
+                     options.padding == Padding::kZeros) {
+    for (size_t i = 0; i < rank_; ++i) axes_[i] = SampledAxis<T>(dims_[i], options);
+  }
+
+  const SampledAxis<T>& axis(size_t i) const { return axes_[i]; }
+
+  // The taps of positions [begin, begin + count), counted through all images.
+  void FindTaps(size_t begin, size_t count, int32_t* indices, T* weights) const {
+    VisitNumber(grid_.type(), [&]<class G>(G) { FindTapsOf<G>(begin, count, indices, weights); });
+  }
+
+  // The same, where the grid is of G.
+  template <class G>
+  void FindTapsOf(size_t begin, size_t count, int32_t* indices, T* weights) const {
+    const G* positions = grid_.data<G>() + begin * rank_;
+    if constexpr (std::is_same_v<G, T>) {
+      if (is_bilinear_) return FindSquares(positions, count, indices, weights);
+    }
+    for (size_t i = 0; i < count; ++i, positions += rank_) {
+      std::array<AxisTaps<T>, kMaxSampledRank> taps;
+      // The last axis comes first.
+      for (size_t axis = 0; axis < rank_; ++axis) {
+        taps[axis] = axes_[axis].Taps(static_cast<T>(Widen(positions[rank_ - 1 - axis])));
+      }
+      CombineTaps<T>({taps.data(), rank_}, dims_, count, indices + i, weights + i);
+    }
+  }
+
+ private:
+  // `x` as an element's number if it is in [-1, dim]; otherwise, and for NaN, one of these limits.
+  static uint32_t Number(T x, T dim) {
+    x = x > -1 ? x : T(-1);
+    return static_cast<uint32_t>(static_cast<int32_t>(x < dim ? x : dim));
+  }
+
+  // The four taps of each position where is_bilinear_, in a loop for vectors.
+  void FindSquares(const T* positions, size_t count, int32_t* indices, T* weights) const {
+    const SampledAxis<T> rows = axes_[0], columns = axes_[1];
+    const T height = static_cast<T>(dims_[0]), width = static_cast<T>(dims_[1]);
+    const auto row_size = static_cast<uint32_t>(dims_[1]);
+    for (size_t i = 0; i < count; ++i) {
+      const T x = columns.Position(positions[2 * i]), y = rows.Position(positions[2 * i + 1]);
+      const T left = std::floor(x), top = std::floor(y);
+      const T of_right = x - left, of_bottom = y - top;
+      const bool has_left = (left >= 0) & (left < width), has_top = (top >= 0) & (top < height);
+      const bool has_right = (left >= -1) & (left < width - 1);
+      const bool has_bottom = (top >= -1) & (top < height - 1);
+      const uint32_t at = Number(top, height) * row_size + Number(left, width);
+      const auto set = [&](size_t tap, bool is_inside, uint32_t index, T weight) {
+        indices[tap * count + i] = is_inside ? static_cast<int32_t>(index) : -1;
+        weights[tap * count + i] = weight;
+      };
+      set(0, has_top & has_left, at, (1 - of_bottom) * (1 - of_right));
+      set(1, has_top & has_right, at + 1, (1 - of_bottom) * of_right);
+      set(2, has_bottom & has_left, at + row_size, of_bottom * (1 - of_right));
+      set(3, has_bottom & has_right, at + row_size + 1, of_bottom * of_right);
+    }
+  }
+
+  const Tensor& grid_;
+  size_t rank_;
+  std::span<const int64_t> dims_;
+  bool is_bilinear_;  // over two axes, with zeros around
+  std::array<SampledAxis<T>, kMaxSampledRank> axes_;
+};
+
+}  // namespace tenon
