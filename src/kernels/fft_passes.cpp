@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/dispatch.h"
@@ -29,37 +30,68 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A complex number in each lane.
-template <class D>
-struct Numbers {
-  using T = hn::TFromD<D>;
-  struct Number {
-    hn::Vec<D> re, im;
-  };
+// The arithmetic of one signal.
+template <class T>
+struct OneLane {
+  using Real = T;
+  using V = T;
+  static constexpr size_t kLanes = 1;
 
-  static size_t Parts() { return 2 * hn::Lanes(D()); }
-  static HWY_INLINE Number Load(const T* at) {
-    const D d;
-    return {hn::LoadU(d, at), hn::LoadU(d, at + hn::Lanes(d))};
+  static HWY_INLINE V Load(const T* at) { return *at; }
+  static HWY_INLINE void Store(V v, T* at) { *at = v; }
+  static HWY_INLINE V Set(T x) { return x; }
+  static HWY_INLINE V Add(V a, V b) { return a + b; }
+  static HWY_INLINE V Sub(V a, V b) { return a - b; }
+  static HWY_INLINE V Mul(V a, V b) { return a * b; }
+  static HWY_INLINE V MulAdd(V a, V b, V c) { return a * b + c; }
+  static HWY_INLINE V NegMulAdd(V a, V b, V c) { return c - a * b; }
+};
+
+// That of as many signals as a vector has lanes.
+template <class T>
+struct AllLanes {
+  using D = hn::ScalableTag<T>;
+  using Real = T;
+  using V = hn::Vec<D>;
+  static constexpr size_t kLanes = hn::MaxLanes(D());
+
+  static HWY_INLINE V Load(const T* at) { return hn::LoadU(D(), at); }
+  static HWY_INLINE void Store(V v, T* at) { hn::StoreU(v, D(), at); }
+  static HWY_INLINE V Set(T x) { return hn::Set(D(), x); }
+  static HWY_INLINE V Add(V a, V b) { return hn::Add(a, b); }
+  static HWY_INLINE V Sub(V a, V b) { return hn::Sub(a, b); }
+  static HWY_INLINE V Mul(V a, V b) { return hn::Mul(a, b); }
+  static HWY_INLINE V MulAdd(V a, V b, V c) { return hn::MulAdd(a, b, c); }
+  static HWY_INLINE V NegMulAdd(V a, V b, V c) { return hn::NegMulAdd(a, b, c); }
+};
+
+// WebAssembly has no vectors of doubles here.
+template <class T>
+using Lanes = std::conditional_t<sizeof(T) == 4 || HWY_HAVE_FLOAT64, AllLanes<T>, OneLane<T>>;
+
+// A complex number in each lane.
+template <class L>
+struct Number {
+  typename L::V re, im;
+
+  static constexpr size_t kReals = 2 * L::kLanes;
+  static HWY_INLINE Number Load(const typename L::Real* at) {
+    return {L::Load(at), L::Load(at + L::kLanes)};
   }
-  static HWY_INLINE void Store(const Number& x, T* at) {
-    const D d;
-    hn::StoreU(x.re, d, at);
-    hn::StoreU(x.im, d, at + hn::Lanes(d));
+  HWY_INLINE void Store(typename L::Real* at) const {
+    L::Store(re, at);
+    L::Store(im, at + L::kLanes);
   }
 };
 
 // One pass of Stockham's algorithm over arrays seen as [radix, m, stride] complex numbers of each
 // lane: y[p, k, q] = w^(p k) sum(x[j, p, q] exp(-2 pi i j k / radix)), where w is the root of the
 // length radix * m and roots[stride] is w.
-template <class D>
-class Pass : Numbers<D> {
-  using T = hn::TFromD<D>;
-  using V = hn::Vec<D>;
-  using typename Numbers<D>::Number;
-  using Numbers<D>::Load;
-  using Numbers<D>::Parts;
-  using Numbers<D>::Store;
+template <class L>
+class Pass {
+  using T = typename L::Real;
+  using V = typename L::V;
+  using N = Number<L>;
 
  public:
   Pass(const FftPasses<T>& passes, const T* x, T* y, size_t radix, size_t stride, size_t m)
@@ -73,15 +105,15 @@ class Pass : Numbers<D> {
 
   void Run() const {
     for (size_t p = 0; p < m_; ++p) {
-      const T* from = x_ + stride_ * p * Parts();
-      T* into = y_ + stride_ * radix_ * p * Parts();
-      for (size_t q = 0; q < stride_; ++q, from += Parts(), into += Parts()) {
+      const T* from = x_ + stride_ * p * N::kReals;
+      T* into = y_ + stride_ * radix_ * p * N::kReals;
+      for (size_t q = 0; q < stride_; ++q, from += N::kReals, into += N::kReals) {
         if (radix_ == 4) {
           RunFour(from, into, p);
         } else if (radix_ == 2) {
-          const Number a = Load(from), b = Load(from + Distance());
-          Store(Add(a, b), into);
-          Store(Turned(Sub(a, b), p), into + stride_ * Parts());
+          const N a = N::Load(from), b = N::Load(from + Distance());
+          Add(a, b).Store(into);
+          Turned(Sub(a, b), p).Store(into + stride_ * N::kReals);
         } else {
           RunOdd(from, into, p);
         }
@@ -91,72 +123,69 @@ class Pass : Numbers<D> {
 
  private:
   // From an input of a butterfly to the next.
-  size_t Distance() const { return stride_ * m_ * Parts(); }
+  size_t Distance() const { return stride_ * m_ * N::kReals; }
 
-  static HWY_INLINE Number Add(const Number& a, const Number& b) {
-    return {hn::Add(a.re, b.re), hn::Add(a.im, b.im)};
+  static HWY_INLINE N Add(const N& a, const N& b) {
+    return {L::Add(a.re, b.re), L::Add(a.im, b.im)};
   }
-  static HWY_INLINE Number Sub(const Number& a, const Number& b) {
-    return {hn::Sub(a.re, b.re), hn::Sub(a.im, b.im)};
+  static HWY_INLINE N Sub(const N& a, const N& b) {
+    return {L::Sub(a.re, b.re), L::Sub(a.im, b.im)};
   }
   // a - i b and a + i b.
-  static HWY_INLINE Number SubTimesI(const Number& a, const Number& b) {
-    return {hn::Add(a.re, b.im), hn::Sub(a.im, b.re)};
+  static HWY_INLINE N SubTimesI(const N& a, const N& b) {
+    return {L::Add(a.re, b.im), L::Sub(a.im, b.re)};
   }
-  static HWY_INLINE Number AddTimesI(const Number& a, const Number& b) {
-    return {hn::Sub(a.re, b.im), hn::Add(a.im, b.re)};
+  static HWY_INLINE N AddTimesI(const N& a, const N& b) {
+    return {L::Sub(a.re, b.im), L::Add(a.im, b.re)};
   }
 
   // x times the root of the number `step`, of those that the pass has.
-  HWY_INLINE Number Turned(const Number& x, size_t step) const {
-    const D d;
+  HWY_INLINE N Turned(const N& x, size_t step) const {
     const T* const root = roots_ + 2 * stride_ * step;
-    const V re = hn::Set(d, root[0]), im = hn::Set(d, root[1]);
-    return {hn::NegMulAdd(x.im, im, hn::Mul(x.re, re)), hn::MulAdd(x.re, im, hn::Mul(x.im, re))};
+    const V re = L::Set(root[0]), im = L::Set(root[1]);
+    return {L::NegMulAdd(x.im, im, L::Mul(x.re, re)), L::MulAdd(x.re, im, L::Mul(x.im, re))};
   }
 
   HWY_INLINE void RunFour(const T* from, T* into, size_t p) const {
-    const size_t next = stride_ * Parts();
-    const Number a = Load(from), b = Load(from + Distance());
-    const Number c = Load(from + 2 * Distance()), e = Load(from + 3 * Distance());
-    const Number even = Add(a, c), odd = Add(b, e), other = Sub(a, c), turned = Sub(b, e);
-    Store(Add(even, odd), into);
-    const Number one = SubTimesI(other, turned), two = Sub(even, odd);
-    const Number three = AddTimesI(other, turned);
+    const size_t next = stride_ * N::kReals;
+    const N a = N::Load(from), b = N::Load(from + Distance());
+    const N c = N::Load(from + 2 * Distance()), e = N::Load(from + 3 * Distance());
+    const N even = Add(a, c), odd = Add(b, e), other = Sub(a, c), turned = Sub(b, e);
+    Add(even, odd).Store(into);
+    const N one = SubTimesI(other, turned), two = Sub(even, odd), three = AddTimesI(other, turned);
     if (p == 0) {
-      Store(one, into + next);
-      Store(two, into + 2 * next);
-      Store(three, into + 3 * next);
+      one.Store(into + next);
+      two.Store(into + 2 * next);
+      three.Store(into + 3 * next);
     } else {
-      Store(Turned(one, p), into + next);
-      Store(Turned(two, 2 * p), into + 2 * next);
-      Store(Turned(three, 3 * p), into + 3 * next);
+      Turned(one, p).Store(into + next);
+      Turned(two, 2 * p).Store(into + 2 * next);
+      Turned(three, 3 * p).Store(into + 3 * next);
     }
   }
 
   // By sums and differences of the inputs j and radix - j, whose factors are conjugates.
   HWY_INLINE void RunOdd(const T* from, T* into, size_t p) const {
-    const D d;
-    const size_t next = stride_ * Parts(), pairs = radix_ / 2;
-    const Number first = Load(from);
-    Number all = first;
-    for (size_t j = 1; j < radix_; ++j) all = Add(all, Load(from + j * Distance()));
-    Store(all, into);
+    const size_t next = stride_ * N::kReals, pairs = radix_ / 2;
+    const N first = N::Load(from);
+    N all = first;
+    for (size_t j = 1; j < radix_; ++j) all = Add(all, N::Load(from + j * Distance()));
+    all.Store(into);
     for (size_t k = 1; k <= pairs; ++k) {
-      Number a = first, b = {hn::Zero(d), hn::Zero(d)};
+      N a = first, b = {L::Set(0), L::Set(0)};
       size_t power = 0;
       for (size_t j = 1; j <= pairs; ++j) {
         power += k;
         if (power >= radix_) power -= radix_;
         const T* const root = roots_ + 2 * power * (length_ / radix_);
-        const V cosine = hn::Set(d, root[0]), sine = hn::Set(d, root[1]);
-        const Number x = Load(from + j * Distance()), z = Load(from + (radix_ - j) * Distance());
-        const Number sum = Add(x, z), difference = Sub(x, z);
-        a = {hn::MulAdd(sum.re, cosine, a.re), hn::MulAdd(sum.im, cosine, a.im)};
-        b = {hn::MulAdd(difference.re, sine, b.re), hn::MulAdd(difference.im, sine, b.im)};
+        const V cosine = L::Set(root[0]), sine = L::Set(root[1]);
+        const N x = N::Load(from + j * Distance()), z = N::Load(from + (radix_ - j) * Distance());
+        const N sum = Add(x, z), difference = Sub(x, z);
+        a = {L::MulAdd(sum.re, cosine, a.re), L::MulAdd(sum.im, cosine, a.im)};
+        b = {L::MulAdd(difference.re, sine, b.re), L::MulAdd(difference.im, sine, b.im)};
       }
-      Store(Turned(AddTimesI(a, b), p * k), into + k * next);
-      Store(Turned(SubTimesI(a, b), p * (radix_ - k)), into + (radix_ - k) * next);
+      Turned(AddTimesI(a, b), p * k).Store(into + k * next);
+      Turned(SubTimesI(a, b), p * (radix_ - k)).Store(into + (radix_ - k) * next);
     }
   }
 
@@ -167,57 +196,54 @@ class Pass : Numbers<D> {
 };
 
 // The result ends up in x.
-template <class D, class T = hn::TFromD<D>>
+template <class L, class T = typename L::Real>
 void RunPasses(const FftPasses<T>& passes, T* x, T* work) {
   T* from = x;
   T* into = work;
   size_t stride = 1;
   for (const size_t radix : passes.factors) {
-    Pass<D>(passes, from, into, radix, stride, passes.length / (stride * radix)).Run();
+    Pass<L>(passes, from, into, radix, stride, passes.length / (stride * radix)).Run();
     std::swap(from, into);
     stride *= radix;
   }
-  if (from != x) std::copy_n(from, 2 * passes.length * hn::Lanes(D()), x);
+  if (from != x) std::copy_n(from, 2 * passes.length * L::kLanes, x);
 }
 
 // See UntangleReal.
-template <class D, class T = hn::TFromD<D>>
+template <class L, class T = typename L::Real>
 void Untangle(size_t half, const T* turns, T* x) {
-  using N = Numbers<D>;
-  const D d;
-  const auto zero = hn::Zero(d), one_half = hn::Set(d, T{0.5});
-  const auto first = N::Load(x);
-  N::Store({hn::Add(first.re, first.im), zero}, x);
-  N::Store({hn::Sub(first.re, first.im), zero}, x + half * N::Parts());
+  using N = Number<L>;
+  const auto zero = L::Set(0), one_half = L::Set(T{0.5});
+  const N first = N::Load(x);
+  N{L::Add(first.re, first.im), zero}.Store(x);
+  N{L::Sub(first.re, first.im), zero}.Store(x + half * N::kReals);
   for (size_t k = 1; 2 * k <= half; ++k) {
-    T* const low = x + k * N::Parts();
-    T* const high = x + (half - k) * N::Parts();
-    const auto a = N::Load(low), b = N::Load(high);
-    const auto re = hn::Set(d, turns[2 * k]), im = hn::Set(d, turns[2 * k + 1]);
+    T* const low = x + k * N::kReals;
+    T* const high = x + (half - k) * N::kReals;
+    const N a = N::Load(low), b = N::Load(high);
+    const auto re = L::Set(turns[2 * k]), im = L::Set(turns[2 * k + 1]);
     // The transforms of the even elements, and of the odd ones times i.
-    const auto even_re = hn::Mul(hn::Add(a.re, b.re), one_half);
-    const auto even_im = hn::Mul(hn::Sub(a.im, b.im), one_half);
-    const auto odd_re = hn::Mul(hn::Sub(a.re, b.re), one_half);
-    const auto odd_im = hn::Mul(hn::Add(a.im, b.im), one_half);
-    const auto turned_re = hn::MulAdd(re, odd_im, hn::Mul(im, odd_re));
-    const auto turned_im = hn::NegMulAdd(re, odd_re, hn::Mul(im, odd_im));
-    N::Store({hn::Add(even_re, turned_re), hn::Add(even_im, turned_im)}, low);
-    N::Store({hn::Sub(even_re, turned_re), hn::Sub(turned_im, even_im)}, high);
+    const auto even_re = L::Mul(L::Add(a.re, b.re), one_half);
+    const auto even_im = L::Mul(L::Sub(a.im, b.im), one_half);
+    const auto odd_re = L::Mul(L::Sub(a.re, b.re), one_half);
+    const auto odd_im = L::Mul(L::Add(a.im, b.im), one_half);
+    const auto turned_re = L::MulAdd(re, odd_im, L::Mul(im, odd_re));
+    const auto turned_im = L::NegMulAdd(re, odd_re, L::Mul(im, odd_im));
+    N{L::Add(even_re, turned_re), L::Add(even_im, turned_im)}.Store(low);
+    N{L::Sub(even_re, turned_re), L::Sub(turned_im, even_im)}.Store(high);
   }
 }
 
-const FftTable<float> kFloatFftTable = {hn::MaxLanes(hn::ScalableTag<float>()),
-                                        &RunPasses<hn::ScalableTag<float>>,
-                                        &Untangle<hn::ScalableTag<float>>};
-const FftTable<double> kDoubleFftTable = {hn::MaxLanes(hn::ScalableTag<double>()),
-                                          &RunPasses<hn::ScalableTag<double>>,
-                                          &Untangle<hn::ScalableTag<double>>};
+template <class L, class T = typename L::Real>
+constexpr FftTable<T> TableOf() {
+  return {L::kLanes, &RunPasses<L>, &Untangle<L>};
+}
 
+const FftTable<float> kFloatFftTable = TableOf<Lanes<float>>();
+const FftTable<double> kDoubleFftTable = TableOf<Lanes<double>>();
 #if HWY_TARGET == HWY_STATIC_TARGET
-const FftTable<float> kFloatLineTable = {1, &RunPasses<hn::CappedTag<float, 1>>,
-                                         &Untangle<hn::CappedTag<float, 1>>};
-const FftTable<double> kDoubleLineTable = {1, &RunPasses<hn::CappedTag<double, 1>>,
-                                           &Untangle<hn::CappedTag<double, 1>>};
+const FftTable<float> kFloatLineTable = TableOf<OneLane<float>>();
+const FftTable<double> kDoubleLineTable = TableOf<OneLane<double>>();
 #endif
 
 }  // namespace
