@@ -47,7 +47,7 @@ void* LastingMemory::Allocate(size_t bytes) {
   if (bytes < kLeastMedium) return AllocateSystemMemory(bytes, huge_pages_);
   const size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   const MutexLock lock(mutex_);
-  const bool fills_page = std::max(size, stats_.bytes_in_use) >= kEnoughForHugePages;
+  const bool fills_page = std::max<uint64_t>(size, stats_.bytes_in_use) >= kEnoughForHugePages;
   void* memory = fills_page ? Take(size) : nullptr;
   Region* const region = memory == nullptr ? nullptr : current_;
   if (memory == nullptr) memory = AllocateSystemMemory(size, huge_pages_);
