@@ -75,6 +75,17 @@ def changed_ranks(call: recipes.Call) -> Iterator[list]:
             yield [*call.inputs[:i], array, *call.inputs[i + 1 :]]
 
 
+def changed_types(call: recipes.Call) -> Iterator[list]:
+    """Inputs of which one has another floating-point type."""
+    kinds = [np.dtype(kind) for kind in (np.float16, np.float32, np.float64)]
+    for i, value in enumerate(call.inputs):
+        if getattr(value, "dtype", None) not in kinds:
+            continue
+        for kind in kinds:
+            if kind != value.dtype:
+                yield [*call.inputs[:i], value.astype(kind), *call.inputs[i + 1 :]]
+
+
 def changed_lists(given: list) -> Iterator[list]:
     yield from ([], given[:1], given * 3)
 
@@ -158,6 +169,8 @@ def variants(call: recipes.Call, schema: Schema, in_all_forms: bool) -> Iterator
                 yield Variant(of_constants(changed))
             if in_all_forms and change is changed_ranks and is_of_tensors(changed):
                 yield Variant(changed, is_declared=False)
+    for inputs in changed_types(call) if in_all_forms else ():
+        yield Variant(dataclasses.replace(call, inputs=inputs, constants=()))
     for attributes in changed_attributes(call, schema):
         yield Variant(dataclasses.replace(call, attributes=attributes, constants=()))
 
