@@ -79,7 +79,7 @@ def changed_types(call: recipes.Call) -> Iterator[list]:
     """Inputs of which one has another floating-point type."""
     kinds = [np.dtype(kind) for kind in (np.float16, np.float32, np.float64)]
     for i, value in enumerate(call.inputs):
-        if getattr(value, "dtype", None) not in kinds:
+        if not isinstance(value, np.ndarray) or value.dtype not in kinds:
             continue
         for kind in kinds:
             if kind != value.dtype:
