@@ -1,6 +1,9 @@
 """Random valid graphs on Tenon, optimized and not, and on onnxruntime.
 
-    python fuzz/differential.py [--seconds 60] [--seed 0] [--keep FOLDER]
+    python fuzz/differential.py [--kind float] [--seconds 60] [--seed 0] [--keep FOLDER]
+
+The kinds are graphs of float, of float16 and of floats that are quantized between operators. Every
+third graph does not declare the sizes of its inputs.
 
 Each graph is built node by node. onnxruntime runs each new node by itself, which shows whether the
 node is valid and what its outputs are. Tenon then runs the whole graph. A difference is printed
@@ -20,12 +23,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import tenon
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, helper, numpy_helper
 
 OPSET = 20
-LARGEST = 1e3
-# A larger difference is not due to rounding; values are of the order of 1 to LARGEST.
-TOLERANCE = 2e-3
+# Of the values. Those of float16 are a hundredth apart there, so that functions differ little.
+LARGEST = {"float": 1e3, "float16": 16, "quantized": 1e3}
+# A larger difference is not due to rounding; values are of the order of 1. Where values
+# are quantized it is measured in the largest number of an output, of which a step is 1/127.
+TOLERANCES = {"float": 2e-3, "float16": 0.05, "quantized": 0.1}
 
 # Without operators that jump at values to which rounding may move a sum: ThresholdedRelu at 1, the
 # sum of a row of Softmax, and Sign at 0, the result of LayerNormalization for equal elements.
@@ -38,12 +43,17 @@ REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceS
 class Graph:
     """The graph so far: its nodes, its constants, and every value with onnxruntime's result."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, kind: str) -> None:
+        self.kind = kind
+        self.dtype = np.float16 if kind == "float16" else np.float32
+        self.is_declared = seed % 3 != 0
+        self.made = 0  # names of values so far
         self.rng = np.random.default_rng(seed)
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, np.ndarray] = {}
         self.values: dict[str, np.ndarray] = {}
         self.inputs: list[str] = []
+        self.computed: set[str] = set()  # of the constants, those that nodes compute
 
     def below(self, n: int) -> int:
         return int(self.rng.integers(n))
@@ -58,29 +68,80 @@ class Graph:
 
     def constant(self, x: np.ndarray) -> str:
         name = f"c{len(self.constants)}"
-        self.constants[name] = x
+        self.constants[name] = np.asarray(x)  # onnxruntime takes no scalars
         return name
 
     def floats(self, *shape: int) -> str:
         scale = 1 / np.sqrt(max(1, np.prod(shape[1:], dtype=int)))
-        return self.constant((self.rng.standard_normal(shape) * scale).astype(np.float32))
+        return self.constant((self.rng.standard_normal(shape) * scale).astype(self.dtype))
+
+    def weights(self, *shape: int, axis: int = 0) -> str:
+        """Floats that may be stored quantized, with one scale or one for each index of an axis."""
+        name = self.floats(*shape)
+        if self.kind != "quantized" or self.chance(0.2):
+            return name
+        x = self.constants.pop(name)
+        axes = tuple(i for i in range(x.ndim) if i != axis) if self.chance() else None
+        most = np.abs(x).max(axes, keepdims=True)
+        scales = (np.maximum(most, 1e-3) / 127).astype(np.float32)
+        q = self.constant(np.round(x / scales).astype(np.int8))
+        zeros = np.zeros(scales.size, np.int8) if axes is not None else np.int8(0)
+        scales = scales.reshape(-1) if axes is not None else np.float32(scales.item())
+        inputs = [q, self.constant(scales), self.constant(np.array(zeros))]
+        made = self.name()
+        node = helper.make_node("DequantizeLinear", inputs, [made], axis=axis)
+        self.nodes.append(node)
+        (self.constants[made],) = run_nodes([node], {n: self.constants[n] for n in inputs})
+        self.computed.add(made)
+        return made
+
+    def name(self) -> str:
+        self.made += 1
+        return f"v{self.made}"
 
     def ints(self, *numbers: int) -> str:
         return self.constant(np.array(numbers, np.int64))
 
     def add(self, op: str, inputs: list[str], outputs: int = 1, **attributes: object) -> None:
-        names = [f"v{len(self.values) + i}" for i in range(outputs)]
-        node = helper.make_node(op, inputs, names, **attributes)
-        made = run_node(node, {n: self.values.get(n, self.constants.get(n)) for n in inputs if n})
-        if made is None or any(not is_tame(x) for x in made):
+        names = [self.name() for _ in range(outputs)]
+        self.add_all([helper.make_node(op, inputs, names, **attributes)], names)
+
+    def add_all(self, nodes: list[NodeProto], names: list[str]) -> None:
+        """Adds nodes that make the values of these names, if onnxruntime runs them."""
+        own = {name for node in nodes for name in node.output}
+        read = {name for node in nodes for name in node.input if name} - own
+        feeds = {n: self.values.get(n, self.constants.get(n)) for n in read}
+        made = run_nodes(nodes, feeds, names)
+        if made is None or any(not self.is_tame(x) for x in made):
             return
-        self.nodes.append(node)
-        self.values.update(zip(names, made, strict=True))
+        self.nodes += nodes
+        for name, x in zip(names, made, strict=True):
+            if self.kind == "quantized" and self.chance(0.8):
+                self.quantize(name, x)
+            else:
+                self.values[name] = x
 
+    def quantize(self, name: str, x: np.ndarray) -> None:
+        """Adds the value that results from quantizing this one, as quantizers of models do."""
+        low, high = min(0, float(x.min())), max(0, float(x.max()))
+        if self.chance():
+            dtype, scale, zero = np.int8, max(high, -low, 1e-3) / 127, 0
+        else:
+            dtype, scale = np.uint8, max(high - low, 1e-3) / 255
+            zero = round(-low / scale)
+        parameters = [self.constant(np.float32(scale)), self.constant(np.array(zero, dtype))]
+        q, back = self.name(), self.name()
+        nodes = [
+            helper.make_node("QuantizeLinear", [name, *parameters], [q]),
+            helper.make_node("DequantizeLinear", [q, *parameters], [back]),
+        ]
+        feeds = {name: x, **{n: self.constants[n] for n in parameters}}
+        (self.values[back],) = run_nodes(nodes, feeds, [back])
+        self.nodes += nodes
 
-def is_tame(x: np.ndarray) -> bool:
-    is_small = x.dtype == np.float32 and 0 < x.size <= 20000
-    return is_small and bool(np.isfinite(x).all() and (np.abs(x) < LARGEST).all())
+    def is_tame(self, x: np.ndarray) -> bool:
+        is_small = x.dtype == self.dtype and 0 < x.size <= 20000
+        return is_small and bool(np.isfinite(x).all() and (np.abs(x) < LARGEST[self.kind]).all())
 
 
 def is_spread(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:
@@ -90,29 +151,38 @@ def is_spread(x: np.ndarray, axes: int | tuple[int, ...]) -> bool:
     return bool((x.std(axes) > 1e-2 * np.abs(x).max(axes)).all())
 
 
-def info(name: str, x: np.ndarray) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+def info(name: str, x: np.ndarray, is_declared: bool) -> onnx.ValueInfoProto:
+    shape = x.shape if is_declared else [f"{name}_{i}" for i in range(x.ndim)]
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), shape)
 
 
-def model_of(nodes: list[NodeProto], inputs: dict, outputs: list[str], constants: dict) -> bytes:
+def model_of(
+    nodes: list[NodeProto],
+    inputs: dict,
+    outputs: list[str],
+    constants: dict,
+    is_declared: bool = True,
+) -> bytes:
     graph = helper.make_graph(
         nodes,
         "graph",
-        [info(name, x) for name, x in inputs.items()],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [info(name, x, is_declared) for name, x in inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
         [numpy_helper.from_array(x, name) for name, x in constants.items()],
     )
     opsets = [helper.make_opsetid("", OPSET)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
 
 
-def run_node(node: NodeProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray] | None:
+def run_nodes(
+    nodes: list[NodeProto], inputs: dict[str, np.ndarray], outputs: list[str] | None = None
+) -> list[np.ndarray] | None:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     try:
-        content = model_of([node], inputs, list(node.output), {})
+        content = model_of(nodes, inputs, outputs or list(nodes[-1].output), {})
         return onnxruntime.InferenceSession(content, options).run(None, inputs)
     except Exception:
         return None
@@ -227,10 +297,10 @@ def product(g: Graph) -> None:
     k = g.values[x].shape[-1]
     if g.values[x].ndim == 2 and g.chance():
         n = 1 + g.below(20)
-        inputs = [x, g.floats(n, k), g.floats(n)]
+        inputs = [x, g.weights(n, k), g.floats(n)]
         g.add("Gemm", inputs, transB=1, alpha=0.5 + g.below(2), beta=1.0)
     else:
-        g.add("MatMul", [x, g.floats(k, 1 + g.below(20))])
+        g.add("MatMul", [x, g.weights(k, 1 + g.below(20), axis=1)])
 
 
 def attention(g: Graph) -> None:
@@ -244,6 +314,79 @@ def attention(g: Graph) -> None:
             softmax(g)
 
 
+def reshape_by_shape(g: Graph) -> None:
+    """Joins all axes but the first ones, whose sizes are read from the value."""
+    x = g.any((2, 3, 4))
+    if x is None:
+        return
+    shape, some, sizes, y = (g.name() for _ in range(4))
+    nodes = [
+        helper.make_node("Shape", [x], [shape]),
+        helper.make_node("Slice", [shape, g.ints(0), g.ints(g.below(g.values[x].ndim))], [some]),
+        helper.make_node("Concat", [some, g.ints(-1)], [sizes], axis=0),
+        helper.make_node("Reshape", [x, sizes], [y]),
+    ]
+    g.add_all(nodes, [y])
+
+
+def layers(g: Graph) -> None:
+    """A quantizer's favourite: convolutions, activations, a sum."""
+    x = g.any((4,))
+    if x is None:
+        return
+    channels = g.values[x].shape[1]
+    for _ in range(1 + g.below(3)):
+        before = list(g.values)[-1]
+        inputs = [x, g.weights(channels, channels, 3, 3), g.floats(channels)]
+        g.add("Conv", inputs, pads=[1, 1, 1, 1])
+        y = list(g.values)[-1]
+        if y == before:
+            return
+        g.add(["Relu", "HardSwish", "Sigmoid", "LeakyRelu"][g.below(4)], [y])
+        if g.chance():
+            g.add("Add", [x, list(g.values)[-1]])
+        x = list(g.values)[-1]
+
+
+def recurrent(g: Graph) -> None:
+    x = g.any((3,))
+    if x is None or g.kind != "float":
+        return
+    size, width = g.values[x].shape[2], 1 + g.below(9)
+    op, gates = [("LSTM", 4), ("GRU", 3), ("RNN", 1)][g.below(3)]
+    directions = 1 + g.below(2)
+    inputs = [
+        x,
+        g.floats(directions, gates * width, size),
+        g.floats(directions, gates * width, width),
+    ]
+    if g.chance():
+        inputs.append(g.floats(directions, 2 * gates * width))
+    direction = "bidirectional" if directions == 2 else ["forward", "reverse"][g.below(2)]
+    g.add(op, inputs, 2, hidden_size=width, direction=direction)
+
+
+def scatter(g: Graph) -> None:
+    x = g.any((1, 2, 3))
+    if x is None:
+        return
+    rows = g.values[x].shape[0]
+    indices = g.constant(g.rng.permutation(rows)[: 1 + g.below(rows), None].astype(np.int64))
+    updates = g.floats(len(g.constants[indices]), *g.values[x].shape[1:])
+    g.add("ScatterND", [x, indices, updates])
+
+
+def blocks(g: Graph) -> None:
+    x = g.any((4,))
+    if x is None:
+        return
+    shape = g.values[x].shape
+    if shape[1] % 4 == 0 and g.chance():
+        g.add("DepthToSpace", [x], blocksize=2, mode=["DCR", "CRD"][g.below(2)])
+    elif shape[2] % 2 == 0 and shape[3] % 2 == 0:
+        g.add("SpaceToDepth", [x], blocksize=2)
+
+
 def conv(g: Graph) -> None:
     x = g.any((3, 4))
     if x is None:
@@ -252,7 +395,7 @@ def conv(g: Graph) -> None:
     group = channels if g.chance(0.3) else 1
     out = channels if group > 1 else 1 + g.below(20)
     kernel = [1 + g.below(3) for _ in range(dims)]
-    inputs = [x, g.floats(out, channels // group, *kernel)]
+    inputs = [x, g.weights(out, channels // group, *kernel)]
     if g.chance():
         inputs.append(g.floats(out))
     more = {"pads": [g.below(2) for _ in range(2 * dims)]} if g.chance() else {}
@@ -288,7 +431,7 @@ def normalize(g: Graph) -> None:
     shape = g.values[x].shape
     kind = g.below(4)
     if kind == 0:
-        variance = g.constant(g.rng.random(shape[1]).astype(np.float32) + 0.5)
+        variance = g.constant(g.rng.random(shape[1]).astype(g.dtype) + g.dtype(0.5))
         parts = [g.floats(shape[1]) for _ in range(3)]
         g.add("BatchNormalization", [x, *parts, variance])
     elif kind == 1 and is_spread(g.values[x], tuple(range(2, len(shape)))):
@@ -337,8 +480,8 @@ def resize(g: Graph) -> None:
 
 
 def clip(g: Graph) -> None:
-    low = g.constant(np.float32(-0.5))
-    high = g.constant(np.float32(1 + g.below(6)))
+    low = g.constant(g.dtype(-0.5))
+    high = g.constant(g.dtype(1 + g.below(6)))
     inputs = [g.any(), *([low, high] if g.chance() else ["", high] if g.chance() else [low])]
     g.add("Clip", inputs)
 
@@ -368,16 +511,22 @@ MAKERS: list[Callable[[Graph], None]] = [
     cumsum,
     resize,
     clip,
+    reshape_by_shape,
+    layers,
+    layers,
+    recurrent,
+    scatter,
+    blocks,
 ]
 
 
-def make_graph(seed: int) -> Graph:
-    g = Graph(seed)
+def make_graph(seed: int, kind: str) -> Graph:
+    g = Graph(seed, kind)
     for _ in range(1 + g.below(2)):
         name = f"x{len(g.inputs)}"
         shape = [1 + g.below(9 if i > 1 else 4) for i in range(1 + g.below(4))]
         g.inputs.append(name)
-        g.values[name] = g.rng.standard_normal(shape).astype(np.float32)
+        g.values[name] = g.rng.standard_normal(shape).astype(g.dtype)
     for _ in range(3 + g.below(16)):
         MAKERS[g.below(len(MAKERS))](g)
     return g
@@ -396,26 +545,30 @@ def run_tenon(content: bytes, feeds: dict, optimized: bool, threads: int) -> lis
     return session.run(None, feeds)
 
 
-def difference(actual: np.ndarray, expected: np.ndarray) -> str:
+def difference(actual: np.ndarray, expected: np.ndarray, kind: str) -> str:
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return f"expected {expected.dtype} {expected.shape}, got {actual.dtype} {actual.shape}"
-    error = np.abs(actual - expected) / (1 + np.abs(expected))
-    if not np.isfinite(actual).all() or error.max(initial=0) > TOLERANCE:
+    actual, expected = actual.astype(np.float32), expected.astype(np.float32)
+    unit = np.abs(expected).max() + 1e-3 if kind == "quantized" else 1 + np.abs(expected)
+    error = np.abs(actual - expected) / unit
+    if not np.isfinite(actual).all() or error.max(initial=0) > TOLERANCES[kind]:
         return f"error {error.max(initial=0):.3g}"
     return ""
 
 
-def try_seed(seed: int) -> tuple[str, bytes]:
+def try_seed(seed: int, kind: str) -> tuple[str, bytes]:
     """The difference, if there is one, and the model."""
-    g = make_graph(seed)
+    g = make_graph(seed, kind)
     used = {name for node in g.nodes for name in node.input}
-    made = [name for node in g.nodes for name in node.output]
-    outputs = [name for name in made if name not in used or g.chance(0.1)]
+    outputs = [name for name in g.values if name not in used or g.chance(0.1)]
+    outputs = [name for name in outputs if name not in g.inputs]
     if not outputs:
         return "", b""
     feeds = {name: g.values[name] for name in g.inputs}
-    constants = {name: x for name, x in g.constants.items() if name in used}
-    content = model_of(g.nodes, feeds, outputs, constants)
+    constants = {
+        name: x for name, x in g.constants.items() if name in used and name not in g.computed
+    }
+    content = model_of(g.nodes, feeds, outputs, constants, g.is_declared)
     for optimized in (False, True):
         label = "optimized" if optimized else "not optimized"
         try:
@@ -423,13 +576,14 @@ def try_seed(seed: int) -> tuple[str, bytes]:
         except Exception as error:
             return f"{label}: {error}", content
         for name, x in zip(outputs, actual, strict=True):
-            if problem := difference(x, g.values[name]):
+            if problem := difference(x, g.values[name], kind):
                 return f"{label}, output {name}: {problem}", content
     return "", content
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--kind", choices=list(TOLERANCES), default="float")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the first graph")
     parser.add_argument("--keep", type=pathlib.Path, help="where models that differ are written")
@@ -437,7 +591,7 @@ def main() -> int:
     end = time.monotonic() + arguments.seconds
     seed, differences = arguments.seed, 0
     while time.monotonic() < end:
-        problem, content = try_seed(seed)
+        problem, content = try_seed(seed, arguments.kind)
         if problem:
             differences += 1
             print(f"seed {seed}: {problem}", flush=True)

@@ -133,6 +133,19 @@ def regular_expressions() -> LongRun:
     return content, inputs
 
 
+HUGE_REGION = np.array([[0, 0, 3e5, 3e5]], np.float32)  # of 9e10 samples
+
+
+def aligned_region() -> LongRun:
+    inputs = [floats(1, 1, 9, 9), HUGE_REGION, np.zeros(1, np.int64)]
+    return contrib.model("RoiAlign", inputs, {"y": np.float32}, domain=""), inputs
+
+
+def gradient_of_aligned_region() -> LongRun:
+    inputs = [floats(1, 1, 1, 1), floats(1, 1, 9, 9), HUGE_REGION, np.zeros(1, np.int64)]
+    return contrib.model("RoiAlignGrad", inputs, {"dx": np.float32}), inputs
+
+
 CASES = [
     matmul,
     matmul_of_constant,
@@ -155,4 +168,6 @@ CASES = [
     unique_numbers,
     unique_rows,
     regular_expressions,
+    aligned_region,
+    gradient_of_aligned_region,
 ]

@@ -336,3 +336,24 @@ def test_copied_files_may_be_shortened(tmp_path: pathlib.Path) -> None:
     arguments = [sys.executable, "-c", SHORTENED, str(path), str(tmp_path / "weights.bin")]
     run = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert run.stdout == "alive\n", (run.returncode, run.stderr)
+
+
+@pytest.mark.parametrize("numbers", [(1, 9, 2.5), (0, 3, 0.5), (8, -8, -1)])
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_a_range_of_narrow_constants(kind: int, numbers: tuple[float, ...]) -> None:
+    """Its shape function read them as floats, with what lay behind them."""
+    graph = helper.make_graph(
+        [helper.make_node("Range", ["a", "b", "c"], ["y"])],
+        "graph",
+        [],
+        [graphs.tensor("y", kind)],
+        [helper.make_tensor(name, kind, [], [x]) for name, x in zip("abc", numbers, strict=True)],
+    )
+    opsets = [helper.make_opsetid("", 27)]
+    content = helper.make_model(graph, opset_imports=opsets, ir_version=13).SerializeToString()
+    options = tenon.SessionOptions()
+    options.graph_optimization_level = tenon.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = tenon.InferenceSession(content, options)
+    assert session.get_outputs()[0].shape == [None]
+    (y,) = session.run(None, {})
+    np.testing.assert_array_equal(y.astype(np.float32), np.arange(*numbers, dtype=np.float32))

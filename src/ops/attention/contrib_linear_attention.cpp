@@ -85,6 +85,7 @@ Status CheckLinear(const LinearAttrs& attrs, const ShapeContext& context) {
 
 [[gnu::cold]] Status InferLinear(const LinearAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckLinear(attrs, context));
+  TENON_RETURN_IF_ERROR(CheckDoubles(context, kQuery, kPastState));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape q, context.InputOfRank(kQuery, 3));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape k, context.InputOfRank(kKey, 3));
   TENON_ASSIGN_OR_RETURN(const SymbolicShape v, context.InputOfRank(kValue, 3));

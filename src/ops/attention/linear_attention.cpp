@@ -86,6 +86,7 @@ Status CheckGate(const ShapeContext& context, size_t i, const SymbolicShape& que
   TENON_RETURN_IF_ERROR(CheckGate(context, kBeta, query, heads, Dim(1)));
   const SymbolicShape state = {query[0], heads, d_k, d_v};
   if (context.HasInput(kPast)) {
+    TENON_RETURN_IF_ERROR(CheckDoubles(context, kQuery, kPast));
     TENON_ASSIGN_OR_RETURN(const SymbolicShape past, context.InputOfRank(kPast, 4));
     for (size_t i = 0; i < 4; ++i) {
       if (!MayEqual(past[i], state[i])) {

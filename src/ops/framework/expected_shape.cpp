@@ -31,4 +31,22 @@ Status CheckElementCount(const ShapeContext& context, size_t i, const Dim& count
   return InvalidArgument("input {}: expected {} elements, got {}", i, count, *shape);
 }
 
+Status CheckElementType(const ShapeContext& context, size_t i, DataType type) {
+  const DataType own = context.HasInput(i) ? context.ElementType(i) : DataType::kUndefined;
+  if (own == type || own == DataType::kUndefined) return OkStatus();
+  return InvalidArgument("input {}: expected {}, got {}", i, DataTypeName(type), DataTypeName(own));
+}
+
+Status CheckDoubles(const ShapeContext& context, size_t first, size_t last) {
+  const DataType expected = context.ElementType(first);
+  for (size_t i = first + 1; i <= last; ++i) {
+    const DataType type = context.HasInput(i) ? context.ElementType(i) : DataType::kUndefined;
+    if (type == DataType::kUndefined || expected == DataType::kUndefined) continue;
+    if ((type == DataType::kDouble) == (expected == DataType::kDouble)) continue;
+    return InvalidArgument("input {}: expected {} as input {}, got {}", i, DataTypeName(expected),
+                           first, DataTypeName(type));
+  }
+  return OkStatus();
+}
+
 }  // namespace tenon

@@ -24,4 +24,11 @@ Status CheckInputShape(const ShapeContext& context, size_t i, const SymbolicShap
 // The same of the number of its elements.
 Status CheckElementCount(const ShapeContext& context, size_t i, const Dim& count);
 
+// Checks that input `i` has this element type, or none that is known.
+Status CheckElementType(const ShapeContext& context, size_t i, DataType type);
+
+// Checks that inputs `first` to `last`, if they are floats, are all of doubles or none is: a kernel
+// computes in one type, and narrower ones are widened to float at most.
+Status CheckDoubles(const ShapeContext& context, size_t first, size_t last);
+
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -76,6 +77,7 @@ struct NGramAttrs {
 
 Status InferNGram(const NGramAttrs& attrs, ShapeContext& context) {
   if (attrs.size < 1) return InvalidArgument("expected ngram_size >= 1, got {}", attrs.size);
+  TENON_RETURN_IF_ERROR(CheckElementType(context, 1, DataType::kFloat));
   TENON_ASSIGN_OR_RETURN(SymbolicShape scores, context.InputOfRank(1, 2));
   const Result<SymbolicShape> ids = context.InputOfRank(0, 2);
   if (!ids && !IsUnknownShape(ids.error())) return ids.error();

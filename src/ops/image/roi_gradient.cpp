@@ -50,7 +50,7 @@ class MapGradient {
   MapGradient(const RegionSamples<T>& samples, int64_t map_width)
       : samples_(samples), map_width_(map_width) {}
 
-  void AddMean(const T* dy, T* dx) const {
+  void AddMean(const T* dy, T* dx) {
     const T scale = static_cast<T>(std::max<int64_t>(1, samples_.per_bin()));
     ForEachBin([&](int64_t i, int64_t j) {
       const T slope = *dy++ / scale;
@@ -58,7 +58,7 @@ class MapGradient {
     });
   }
 
-  void AddLargest(const T* x, const T* dy, T* dx) const {
+  void AddLargest(const T* x, const T* dy, T* dx) {
     ForEachBin([&](int64_t i, int64_t j) {
       std::optional<LargestProduct<T>> largest;
       ForEachElement(i, j, [&](int64_t place, T weight) {
@@ -73,7 +73,7 @@ class MapGradient {
 
  private:
   template <class F>
-  void ForEachBin(F&& f) const {
+  void ForEachBin(F&& f) {
     for (int64_t i = 0; i < samples_.height.bins; ++i) {
       for (int64_t j = 0; j < samples_.width.bins; ++j) f(i, j);
     }
@@ -81,8 +81,9 @@ class MapGradient {
 
   // The elements around each sample of a bin.
   template <class F>
-  void ForEachElement(int64_t i, int64_t j, F&& f) const {
+  void ForEachElement(int64_t i, int64_t j, F&& f) {
     for (int64_t s = 0; s < samples_.height.samples; ++s) {
+      if (count_.IsCut(samples_.width.samples)) return;
       const Sample<T>& row = samples_.rows[i * samples_.height.samples + s];
       const int64_t low = row.low * map_width_, high = row.high * map_width_;
       for (int64_t t = 0; t < samples_.width.samples; ++t) {
@@ -97,6 +98,7 @@ class MapGradient {
 
   const RegionSamples<T>& samples_;
   const int64_t map_width_;
+  SampleCount count_;
 };
 
 template <class T>
@@ -115,7 +117,7 @@ Status AddAligned(const RoiAlignAttrs& attrs, KernelContext& context) {
     for (int64_t region = 0; region < out[0]; ++region) {
       if (images[region] != block.image) continue;
       const RegionSamples<T> samples = regions.Samples(static_cast<size_t>(region), scratch);
-      const MapGradient<T> gradient(samples, in[3]);
+      MapGradient<T> gradient(samples, in[3]);
       for (int64_t c = block.first; c < block.last; ++c) {
         const int64_t at = (block.image * in[1] + c) * map;
         const T* const slopes = dy.data<T>() + (region * in[1] + c) * pooled;

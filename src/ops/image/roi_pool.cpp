@@ -31,11 +31,13 @@ T Interpolated(const T* map, int64_t width, const Sample<T>& y, const Sample<T>&
 template <class T>
 void PoolMap(const T* map, int64_t map_width, const RegionSamples<T>& samples, bool max, T* y) {
   const RegionAxis<T>&height = samples.height, &width = samples.width;
+  SampleCount count;
   for (int64_t i = 0; i < height.bins; ++i) {
     for (int64_t j = 0; j < width.bins; ++j) {
       T result = 0;
       bool first = true;
       for (int64_t s = 0; s < height.samples; ++s) {
+        if (count.IsCut(width.samples)) return;
         const Sample<T>& row = samples.rows[i * height.samples + s];
         for (int64_t t = 0; t < width.samples; ++t) {
           const Sample<T>& column = samples.columns[j * width.samples + t];

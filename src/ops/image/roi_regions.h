@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/arithmetic.h"
+#include "base/stop_signal.h"
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -74,9 +75,26 @@ struct RegionAxis {
 
  private:
   static int64_t Adaptive(T bin) {
-    constexpr T kMost = 1 << 24;  // also keeps regions of absurd sizes from taking forever
+    constexpr T kMost = 1 << 20;  // also keeps the samples of regions of absurd sizes few
     return bin > 0 ? static_cast<int64_t>(std::ceil(std::min(bin, kMost))) : 0;
   }
+};
+
+// A bin has any number of samples. This asks now and then whether the run is to end.
+class SampleCount {
+ public:
+  // Called before so many are taken: whether to leave them and all later ones out.
+  bool IsCut(int64_t samples) {
+    constexpr int64_t kPerQuestion = 1 << 18;
+    count_ += samples;
+    if (is_cut_ || count_ < kPerQuestion) return is_cut_;
+    count_ = 0;
+    return is_cut_ = StopSignal::CutsCurrent();
+  }
+
+ private:
+  int64_t count_ = 0;
+  bool is_cut_ = false;
 };
 
 // The samples of a region: of bin b of an axis, those from b * samples on.
@@ -97,7 +115,7 @@ class AlignedRegions {
       : attrs_(attrs), rois_(rois), maps_(maps), pooled_(pooled) {}
 
   // The bytes that Samples() needs for any region. Errors: kInvalidArgument, naming input `input`,
-  // for regions that are not finite, or have more samples than can be numbered.
+  // for regions that are not finite, or have too many samples.
   Result<size_t> SampleBytes(size_t input) const {
     for (int64_t i = 0; i < rois_.size(); ++i) {
       const T number = rois_.data<T>()[i];
@@ -110,7 +128,7 @@ class AlignedRegions {
       for (size_t i = 0; i < 2; ++i) {
         const RegionAxis<T> axis = AxisOf(r, i);
         const std::optional<int64_t> samples = CheckedMul(axis.samples, axis.bins);
-        if (!samples || *samples > INT32_MAX) {
+        if (!samples || *samples > kMostSamples) {
           return InvalidArgument("region {} has too many samples: {} in each of {} bins", r,
                                  axis.samples, axis.bins);
         }
@@ -132,6 +150,8 @@ class AlignedRegions {
   }
 
  private:
+  static constexpr int64_t kMostSamples = 1 << 24;  // of all bins along an axis
+
   // The vertical axis for 0, the horizontal one for 1. A region is x1, y1, x2, y2.
   RegionAxis<T> AxisOf(size_t region, size_t i) const {
     const T* const roi = rois_.data<T>() + region * 4;

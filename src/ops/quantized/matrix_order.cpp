@@ -2,6 +2,7 @@
 #include "ops/quantized/matrix_order.h"
 
 #include "ops/framework/element.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
 #include "ops/framework/quantized_int8.h"
 
@@ -65,6 +66,10 @@ Result<SymbolicShape> InferReordered(const OrderAttrs& attrs, const ShapeContext
 }
 
 Status InferQuantize(const OrderAttrs& attrs, ShapeContext& context) {
+  // A scale of X's type is widened with it.
+  if (context.ElementType(1) != context.ElementType(0)) {
+    TENON_RETURN_IF_ERROR(CheckElementType(context, 1, DataType::kFloat));
+  }
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, InferReordered(attrs, context));
   return context.SetOutput(0, std::move(y));
 }
@@ -74,6 +79,7 @@ Status InferDequantize(const DequantizeAttrs& attrs, ShapeContext& context) {
     return InvalidArgument("attribute 'to': expected float or float16, got {}",
                            DataTypeName(attrs.type));
   }
+  TENON_RETURN_IF_ERROR(CheckElementType(context, 1, DataType::kFloat));
   TENON_RETURN_IF_ERROR(context.SetOutputType(0, ValueType::Tensor(attrs.type)));
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, InferReordered(attrs, context));
   return context.SetOutput(0, std::move(y), attrs.type);

@@ -11,6 +11,7 @@
 #include "kernels/elementwise/quantized_binary.h"
 #include "kernels/elementwise/quantized_softmax.h"
 #include "ops/framework/element.h"
+#include "ops/framework/expected_shape.h"
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/op_row.h"
 #include "ops/framework/quantized_int8.h"
@@ -327,8 +328,10 @@ Status InferConcat(const ConcatAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape y, context.Input(2));
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, y.rank()));
   TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {0, 1}));
+  TENON_RETURN_IF_ERROR(CheckElementType(context, 0, DataType::kFloat));
   for (size_t i = 2; i < count; i += 3) {
     TENON_RETURN_IF_ERROR(CheckOneElementEach(context, {i + 1, i + 2}));
+    TENON_RETURN_IF_ERROR(CheckElementType(context, i + 1, DataType::kFloat));
     if (!context.HasInput(i) || !context.HasInput(i + 1) || !context.HasInput(i + 2)) {
       return InvalidArgument("input {}: expected a tensor with a scale and a zero point", i);
     }

@@ -100,6 +100,7 @@ struct LayerNormAttrs {
 };
 
 Status InferLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckDoubles(context, 0, 2));
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
   TENON_RETURN_IF_ERROR(CheckBroadcastTo(context, 1, x));
@@ -113,6 +114,7 @@ Status InferLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
 
 // SimplifiedLayerNormalization-1, ONNX Runtime's name of RMSNormalization.
 Status InferSimplifiedLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckDoubles(context, 0, 1));
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
   TENON_RETURN_IF_ERROR(CheckBroadcastTo(context, 1, x));

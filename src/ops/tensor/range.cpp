@@ -33,7 +33,10 @@ Result<int64_t> CountOf(T start, T limit, T delta) {
   }
 }
 
-// Calls visit(T()) for the types that Range supports.
+constexpr TypeSet kRangeTypes = {DataType::kFloat, DataType::kDouble, DataType::kInt16,
+                                 DataType::kInt32, DataType::kInt64};
+
+// Calls visit(T()) for one of these types.
 template <class Visit>
 decltype(auto) VisitRangeType(DataType type, Visit&& visit) {
   switch (type) {
@@ -84,6 +87,8 @@ Status InferRange(const NoAttrs&, ShapeContext& context) {
                              inputs[i]->shape());
     }
   }
+  // Numbers of narrow types are known once they are widened.
+  if (!kRangeTypes.Contains(inputs[0]->type())) return context.SetOutput(0, {Dim::Unknown()});
   TENON_ASSIGN_OR_RETURN(const int64_t count, VisitRangeType(inputs[0]->type(), [&](auto number) {
                            using T = decltype(number);
                            return CountOf<T>(*inputs[0]->data<T>(), *inputs[1]->data<T>(),
@@ -110,9 +115,6 @@ Status RunRange(const NoAttrs&, KernelContext& context) {
   });
   return OkStatus();
 }
-
-constexpr TypeSet kRangeTypes = {DataType::kFloat, DataType::kDouble, DataType::kInt16,
-                                 DataType::kInt32, DataType::kInt64};
 
 constexpr OpRow kRows[] = {
     Op<InferRange, RunRange>("Range", {.since = 11, .types = kRangeTypes}),

@@ -49,6 +49,7 @@ enum Input : size_t { kDy, kX, kScale, kFirstStatistic };
 
 template <bool has_mean>
 Status InferNormalizationGradient(const AxisAttrs& attrs, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckDoubles(context, kDy, kFirstStatistic + has_mean));
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(kX));
   TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
   TENON_RETURN_IF_ERROR(CheckInputShape(context, kDy, x));
@@ -125,6 +126,7 @@ struct EpsilonAttrs {
 };
 
 Status InferBatchNormalizationGradient(const EpsilonAttrs&, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(CheckDoubles(context, kDy, kFirstStatistic + 1));
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(kX));
   if (x.rank() < 2) return InvalidArgument("input 1: expected [N, C, ...], got {}", x);
   TENON_RETURN_IF_ERROR(CheckInputShape(context, kDy, x));
