@@ -137,14 +137,15 @@ std::vector<std::string> Model::FreeDims() const {
   return names;
 }
 
-std::vector<Ort::Value> RunOnce(Model& model, const std::vector<Ort::Value>& feeds) {
+std::vector<Ort::Value> RunOnce(Model& model, const std::vector<Ort::Value>& feeds,
+                                const Ort::RunOptions& options) {
   std::vector<const char*> input_names;
   for (const ValueSpec& input : model.inputs) input_names.push_back(input.name.c_str());
   std::vector<const char*> output_names;
   for (const ValueSpec& output : model.outputs) output_names.push_back(output.name.c_str());
   try {
-    return model.session.Run(Ort::RunOptions(nullptr), input_names.data(), feeds.data(),
-                             feeds.size(), output_names.data(), output_names.size());
+    return model.session.Run(options, input_names.data(), feeds.data(), feeds.size(),
+                             output_names.data(), output_names.size());
   } catch (const Ort::Exception& exception) {
     throw Error(kExitFailure, WithPath(model.path, exception.what()));
   }

@@ -60,7 +60,8 @@ struct Model {
 };
 
 // Runs the model once. `feeds` are the inputs in order, the results the outputs in order.
-std::vector<Ort::Value> RunOnce(Model& model, const std::vector<Ort::Value>& feeds);
+std::vector<Ort::Value> RunOnce(Model& model, const std::vector<Ort::Value>& feeds,
+                                const Ort::RunOptions& options = Ort::RunOptions(nullptr));
 
 // "'PATH': TEXT", or only the text if it already names the path.
 std::string WithPath(const std::string& path, const std::string& text);

@@ -48,9 +48,12 @@ Json RunProfiled(const ProfileCommand& command, const std::string& prefix) {
   Model model(settings);
   std::vector<Array> feeds = MakeFeeds(model, command.feeds, "random");
   const std::vector<Ort::Value> inputs = ToValues(feeds);
+  const Ort::RunOptions planned(nullptr);
+  Ort::RunOptions unplanned;  // the first run: it shows which values hold the memory
+  unplanned.AddConfigEntry("tenon.plans_memory", "0");
   Progress progress("profiling " + model.path);
   for (int i = 0; i < command.runs; ++i) {
-    RunOnce(model, inputs);
+    RunOnce(model, inputs, i == 0 ? unplanned : planned);
     progress.Set(static_cast<double>(i + 1) / command.runs);
   }
   return {{"model", model.path},

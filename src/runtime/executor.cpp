@@ -237,7 +237,8 @@ Status Executor::RunRegion(const RunScope& outer, MemoryPlanCache& plans, Frame&
   std::shared_ptr<MemoryPlanEntry>& entry = frame.last_plan();
   entry =
       region.is_whole ? plans.FindAgain(feeds, frame, std::move(entry)) : plans.Find(feeds, frame);
-  const bool plans_memory = plan_.most_memory_plans > 0 && scope.dump == nullptr;
+  const bool plans_memory =
+      plan_.most_memory_plans > 0 && scope.plans_memory && scope.dump == nullptr;
   BindMemory(scope, plans_memory ? entry->memory() : nullptr, frame);
   TENON_RETURN_IF_ERROR(SetFeeds<Feed>(frame, region, feeds));
   TENON_RETURN_IF_ERROR(CheckNeeded(region, frame));

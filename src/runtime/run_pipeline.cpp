@@ -68,6 +68,7 @@ Status RunPipeline::Run(const RunOptions& options, const RunArguments& run, RunA
   std::optional<Logger> logger;
   if (options.HasLog()) scope.logger = &MakeLog(options, environment_.logger, logger);
   std::optional<NvtxRanges> nvtx;
+  scope.plans_memory = ConfigFlag(options.config, "tenon.plans_memory", true);
   if (NvtxRanges::HasTool()) scope.nvtx = &nvtx.emplace(options.tag);
   Status status = Prepare(scope, run, attempt, trace.profiler());
 

@@ -48,6 +48,10 @@ struct RunScope {
   // Marks the nodes for NVIDIA's tools; null: nothing is marked.
   NvtxRanges* nvtx = nullptr;
 
+  // Whether the memory of the run's values may be planned. If not, each value has memory of its
+  // own.
+  bool plans_memory = true;
+
   // Shows what the steps read and make; null: nothing is shown. With a dump, memory is not planned,
   // so that each step runs and each value lasts until its last reader.
   NodeDump* dump = nullptr;

@@ -246,6 +246,21 @@ def test_a_run_reports_on_itself() -> None:
         assert place["peak_bytes"] <= place["static_bytes"] + place["dynamic_bytes"]
 
 
+def test_a_run_may_go_without_a_memory_plan() -> None:
+    """Each value then has memory of its own, which the events of allocators tell apart."""
+    session = tenon.InferenceSession(graphs.product_chain(64, 5))
+    feeds = {"x": np.full((64, 64), 0.01, np.float32)}
+    (planned,) = report_of(session, feeds)["memory"]
+    run = tenon.RunOptions()
+    run.add_run_config_entry("tenon.run_report", "1")
+    run.add_run_config_entry("tenon.plans_memory", "0")
+    (y,) = session.run(None, feeds, run)
+    (unplanned,) = run.get_run_report()["memory"]
+    assert planned["static_bytes"] > 0
+    assert unplanned["static_bytes"] == 0
+    assert unplanned["dynamic_bytes"] >= 5 * y.nbytes
+
+
 def test_a_report_counts_nodes_of_inner_graphs_once() -> None:
     model, feeds, _ = loop()
     session = tenon.InferenceSession(model)
