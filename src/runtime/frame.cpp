@@ -227,12 +227,6 @@ const Tensor* Frame::OfferedOutput(Slot slot) const {
   return nullptr;
 }
 
-bool Frame::LiesInOffered(Slot slot) const {
-  const Value& value = ValueOf(slot);
-  const Tensor* const offered = OfferedOutput(slot);
-  return offered != nullptr && value.is_tensor() && value.tensor().raw() == offered->raw();
-}
-
 Result<Tensor> Frame::Buffer(Slot slot, DataType type, const Shape& shape) {
   const auto known = std::find_if(buffers_.begin(), buffers_.end(),
                                   [&](const auto& entry) { return entry.first == slot; });

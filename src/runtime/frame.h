@@ -91,8 +91,6 @@ class Frame {
   // The tensor that was offered for an output; null if none was.
   const Tensor* OfferedOutput(Slot slot) const;
   void OfferBuffer(Slot slot) { offered_.emplace_back(slot, std::nullopt); }
-  // Whether the value of the slot is in a caller's tensor that was offered for it.
-  bool LiesInOffered(Slot slot) const;
   // Memory for an output that a step allocates. Error: out of memory.
   Result<Tensor> AllocateOutput(Slot slot, DataType type, const Shape& shape,
                                 const std::shared_ptr<Allocator>& memory);

@@ -81,7 +81,7 @@ class PartialRunTest : public ::testing::Test {
   RunScope scope_;
 };
 
-// TX-17, TX-18, TX-21: any split gives the result of a whole run, recorded and planned.
+// TX-17, TX-18, TX-21: any split gives the result of a whole run, at first and again.
 TEST_F(PartialRunTest, AnyTwoPartsGiveWhatTheWholeGives) {
   PlanChain();
   for (int repeat = 0; repeat < 3; ++repeat) {
@@ -226,7 +226,7 @@ TEST_F(PartialRunTest, CachedStepsAreTraced) {
       },
       logger);
   scope_.profiler = profiler.get();
-  for (int repeat = 0; repeat < 2; ++repeat) {  // recorded, then planned
+  for (int repeat = 0; repeat < 2; ++repeat) {
     const FrameLease frame(executor_->frames());
     seen.clear();
     ASSERT_TRUE(RunPart(*frame, 0, 3, {{"x", Row({1})}, {"t", Row({5})}}).ok());
@@ -357,8 +357,8 @@ TEST_F(PartialRunTest, APlannedPartAllocatesOnce) {
   }
 }
 
-// The arena does not keep what a recorded run allocated beside the slab of later runs.
-TEST_F(PartialRunTest, APlannedRunHoldsNoMoreThanTheRecordedOne) {
+// All runs use the slab of the first.
+TEST_F(PartialRunTest, LaterRunsHoldNoMoreThanTheFirst) {
   ModelBuilder b;
   b.Input("x", {n});
   for (const char* scaled : {"p", "q", "r", "s"}) b.Node("Scale", {"x"}, {scaled});
