@@ -325,6 +325,7 @@ const Int8GemmTable kInt8GemmTable = {.shape = {.mr = kMr, .nr = kNr, .group = 2
                                       .store_row = &StoreRow,
                                       .pack_whole_rows = nullptr,
                                       .pack_whole_panel = &PackWholePanel,
+                                      .sum_row_in_place = nullptr,
                                       .store_tile = &StoreTile,
                                       .store_float_tile = &StoreFloatTile,
                                       .pack_pixels = nullptr};
@@ -349,6 +350,7 @@ const Int8GemmTable* DotProductTable() {
     table.run_tile = functions.run_tile;
     table.pack_whole_rows = functions.pack_whole_rows;
     table.pack_whole_panel = functions.pack_whole_panel;
+    table.sum_row_in_place = functions.sum_row_in_place;
     table.store_tile = functions.store_tile;
     table.pack_pixels = functions.pack_pixels;
     return std::pair(true, table);
@@ -543,6 +545,30 @@ void RunPanel(const Int8GemmArgs& args, const Int8GemmTable& table, const Packed
   }
 }
 
+// The same for one row and as many of the panels [first, last) as can be read where they lie.
+// Returns the first of the rest.
+size_t RunPanelsInPlace(const Int8GemmArgs& args, const Int8GemmTable& table,
+                        const PackedRows& rows, size_t first, size_t last) {
+  if (rows.count != 1 || args.packed_b || args.b.column_stride != 1 || !table.sum_row_in_place) {
+    return first;
+  }
+  constexpr size_t kColumns = 1024;
+  alignas(64) int32_t sums[kColumns];
+  alignas(64) int32_t column_sums[kColumns];
+  const size_t nr = table.shape.nr;
+  last = std::min(last, args.n / nr);
+  while (true) {
+    const size_t columns = std::min(kColumns, (last - first) * nr / 64 * 64);
+    if (columns == 0) return first;
+    Int8Matrix corner = args.b;
+    corner.data += first * nr;
+    table.sum_row_in_place(rows.data, corner, args.k, columns, sums, column_sums);
+    for (size_t j = 0; j < columns; j += nr, ++first) {
+      PanelOutput(args, table, first, column_sums + j).Store(rows, 0, 1, sums + j);
+    }
+  }
+}
+
 }  // namespace
 
 void UseInt8DotProducts(bool use) { use_dot_products = use; }
@@ -632,7 +658,7 @@ void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch) 
 
   const size_t begin = task / grid.row_tasks * grid.task_panels;
   const size_t end = std::min(begin + grid.task_panels, DivideUp(args.n, shape.nr));
-  for (size_t panel = begin; panel < end; ++panel) {
+  for (size_t panel = RunPanelsInPlace(args, table, rows, begin, end); panel < end; ++panel) {
     const uint8_t* packed;
     if (args.packed_b) {
       packed = args.packed_b + panel * PanelStride(shape, args.k);

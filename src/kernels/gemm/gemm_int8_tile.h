@@ -89,6 +89,10 @@ struct Int8GemmTable {
   void (*pack_whole_rows)(const Int8Matrix& a, size_t rows, size_t k, size_t depth, void* out,
                           int32_t* row_sums);
   void (*pack_whole_panel)(const Int8Matrix& b, size_t k, uint8_t* out, int32_t* column_sums);
+  // The sums of one packed row and of columns of B, a multiple of 64, and the column sums, from
+  // the rows of B as they lie; may be null.
+  void (*sum_row_in_place)(const void* a, const Int8Matrix& b, size_t k, size_t columns,
+                           int32_t* sums, int32_t* column_sums);
   // Bytes, and floats; store_row does the same.
   void (*store_tile)(const Int8TileOutput& output);
   void (*store_float_tile)(const Int8TileOutput& output);
@@ -131,6 +135,8 @@ struct VnniFunctions {
                           int32_t* row_sums) = nullptr;
   void (*pack_whole_panel)(const Int8Matrix& b, size_t k, uint8_t* out,
                            int32_t* column_sums) = nullptr;
+  void (*sum_row_in_place)(const void* a, const Int8Matrix& b, size_t k, size_t columns,
+                           int32_t* sums, int32_t* column_sums) = nullptr;
   void (*store_tile)(const Int8TileOutput& output) = nullptr;
   void (*pack_pixels)(const Int8Pixels& pixels, uint8_t* out, int32_t* column_sums) = nullptr;
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -110,6 +111,99 @@ TENON_VNNI void PackWholePanel(const Int8Matrix& b, size_t k, uint8_t* out, int3
   }
 }
 
+// Adds four rows of B, times four elements of A, to the sums of 64 columns, and the rows themselves
+// to the column sums. Lane l of vector i has the columns 16 l + 4 i on, four of them.
+TENON_VNNI inline void AddGroup(const __m512i (&rows)[4], __m512i quad, __m512i (&sums)[4],
+                                __m512i (&column_sums)[4]) {
+  const __m512i low01 = _mm512_unpacklo_epi8(rows[0], rows[1]);
+  const __m512i high01 = _mm512_unpackhi_epi8(rows[0], rows[1]);
+  const __m512i low23 = _mm512_unpacklo_epi8(rows[2], rows[3]);
+  const __m512i high23 = _mm512_unpackhi_epi8(rows[2], rows[3]);
+  const __m512i fours[4] = {
+      _mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
+      _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
+  const __m512i ones = _mm512_set1_epi8(1);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    sums[i] = _mm512_dpbusd_epi32(sums[i], fours[i], quad);
+    column_sums[i] = _mm512_dpbusd_epi32(column_sums[i], fours[i], ones);
+  }
+}
+
+// Adds up to kRows rows. A full number of them asks for as many that come next: the memory of B is
+// the limit.
+template <size_t kRows>
+TENON_VNNI void AddRows(const int8_t* a, const Int8Matrix& b, size_t rows, size_t columns,
+                        int32_t* sums, int32_t* column_sums) {
+  const __m512i flip = _mm512_set1_epi8(b.is_signed ? static_cast<char>(0x80) : 0);
+  __m512i quads[kRows / 4];
+#pragma GCC unroll 2
+  for (size_t q = 0; q < kRows / 4; ++q) {
+    int32_t four;
+    __builtin_memcpy(&four, a + 4 * q, sizeof(four));
+    quads[q] = _mm512_set1_epi32(four);
+  }
+  for (size_t j = 0; j < columns; j += 64, sums += 64, column_sums += 64) {
+    __m512i products[4], totals[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      products[i] = _mm512_loadu_si512(sums + i * 16);
+      totals[i] = _mm512_loadu_si512(column_sums + i * 16);
+    }
+#pragma GCC unroll 2
+    for (size_t q = 0; q < kRows / 4; ++q) {
+      __m512i group[4];
+#pragma GCC unroll 4
+      for (size_t g = 0; g < 4; ++g) {
+        const uint8_t* row = b.data + (4 * q + g) * b.row_stride + j;
+        if (kRows == 4 && g >= rows) {
+          group[g] = _mm512_setzero_si512();
+          continue;
+        }
+        if (kRows > 4) _mm_prefetch(row + kRows * b.row_stride, _MM_HINT_T0);
+        group[g] = _mm512_xor_si512(_mm512_loadu_si512(row), flip);
+      }
+      AddGroup(group, quads[q], products, totals);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      _mm512_storeu_si512(sums + i * 16, products[i]);
+      _mm512_storeu_si512(column_sums + i * 16, totals[i]);
+    }
+  }
+}
+
+// Puts the lanes of AddGroup's vectors in order.
+void OrderLanes(int32_t* sums) {
+  int32_t lanes[64];
+  __builtin_memcpy(lanes, sums, sizeof(lanes));
+  for (int i = 0; i < 4; ++i) {
+    for (int lane = 0; lane < 4; ++lane) {
+      __builtin_memcpy(sums + lane * 16 + i * 4, lanes + i * 16 + lane * 4, 4 * sizeof(int32_t));
+    }
+  }
+}
+
+void SumRowInPlace(const void* row, const Int8Matrix& b, size_t k, size_t columns, int32_t* sums,
+                   int32_t* column_sums) {
+  constexpr size_t kRows = 8;
+  const auto* a = static_cast<const int8_t*>(row);
+  std::fill_n(sums, columns, 0);
+  std::fill_n(column_sums, columns, 0);
+  Int8Matrix rest = b;
+  size_t p = 0;
+  for (; p + kRows <= k; p += kRows, rest.data += kRows * b.row_stride) {
+    AddRows<kRows>(a + p, rest, kRows, columns, sums, column_sums);
+  }
+  for (; p < k; p += 4, rest.data += 4 * b.row_stride) {
+    AddRows<4>(a + p, rest, std::min<size_t>(4, k - p), columns, sums, column_sums);
+  }
+  for (size_t j = 0; j < columns; j += 64) {
+    OrderLanes(sums + j);
+    OrderLanes(column_sums + j);
+  }
+}
+
 TENON_VNNI void StoreTile(const Int8TileOutput& output) {
   const __m512i columns[2] = {_mm512_loadu_si512(output.column_terms),
                               _mm512_loadu_si512(output.column_terms + 16)};
@@ -212,7 +306,7 @@ void RunAnyTile(const void* a, const uint8_t* panel, size_t depth, size_t rows, 
 VnniFunctions FindVnni(Int8TileShape* shape) {
   if (!__builtin_cpu_supports("avx512vnni") || !__builtin_cpu_supports("bmi2")) return {};
   *shape = {.mr = kMaxInt8TileRows, .nr = 32, .group = 4, .a_bytes = 1};
-  return {&RunAnyTile, &PackWholeRows, &PackWholePanel, &StoreTile, &PackPixels};
+  return {&RunAnyTile, &PackWholeRows, &PackWholePanel, &SumRowInPlace, &StoreTile, &PackPixels};
 }
 
 #else
