@@ -53,7 +53,8 @@ void CheckCase(const PanelCase& c, NBitsParts parts) {
   const std::vector<float> scales = random.Floats(c.n * blocks, -1, 1),
                            x = random.Floats(c.m * c.k, -1, 1), bias = random.Floats(c.n, -1, 1);
   w.data = data.data();
-  w.scales = scales.data();
+  const UnalignedFloats stored(scales);
+  w.scales = stored.data();
   if (c.has_zeros) w.zero_points = zeros.data();
   if (!HasInt8NBitsPanels(w, parts)) return;
 

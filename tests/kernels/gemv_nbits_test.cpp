@@ -45,7 +45,8 @@ void CheckCase(const NBitsCase& c, bool with_bias) {
                            float_zeros = random.Floats(c.n * blocks, 0, 10),
                            x = random.Floats(c.k, -1, 1), bias = random.Floats(c.n, -1, 1);
   w.data = data.data();
-  w.scales = scales.data();
+  const UnalignedFloats stored(scales);
+  w.scales = stored.data();
   if (c.zeros == Zeros::kPacked) w.zero_points = zeros.data();
   if (c.zeros == Zeros::kFloats) w.float_zero_points = float_zeros.data();
   std::vector<float> arranged(ArrangedNBitsSize(w)), y(c.n + 1, 7.0f);
@@ -94,7 +95,8 @@ void CheckBytesCase(const NBitsCase& c) {
                            x = random.Floats(kVectors * c.k, -1, 1),
                            bias = random.Floats(c.n, -1, 1);
   w.data = data.data();
-  w.scales = scales.data();
+  const UnalignedFloats stored(scales);
+  w.scales = stored.data();
   if (c.zeros == Zeros::kPacked) w.zero_points = zeros.data();
   std::vector<float> row(padded), y(kVectors * c.n);
   for (size_t j = 0; j < c.n; ++j) {

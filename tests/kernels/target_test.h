@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -52,6 +53,19 @@ class Random {
 
  private:
   uint64_t state_;
+};
+
+// Floats at an address that is not aligned, as in a model file.
+class UnalignedFloats {
+ public:
+  explicit UnalignedFloats(const std::vector<float>& values)
+      : bytes_(values.size() * sizeof(float) + 1) {
+    if (!values.empty()) std::memcpy(&bytes_[1], values.data(), values.size() * sizeof(float));
+  }
+  const float* data() const { return reinterpret_cast<const float*>(&bytes_[1]); }
+
+ private:
+  std::vector<unsigned char> bytes_;
 };
 
 // Whether got is NaN where expected is, and within atol + rtol |expected| elsewhere.

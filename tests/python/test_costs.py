@@ -159,6 +159,54 @@ def test_runs_at_random_lengths_take_the_memory_of_the_longest() -> None:
     assert memory_after(1000) <= 1.1 * memory_after(0)
 
 
+# Prints how much memory of its own, in MiB, a session on a model in a file takes until its first run
+# is over: weights of 4 bits whose scales, 16 MiB, begin at an odd address of the file.
+COSTS_OF_SCALES = """
+import pathlib, sys
+import numpy as np, onnx, tenon
+
+n, k, path = 8192, 8192, sys.argv[1]
+def constant(dtype, name, *shape):
+    values = np.ones(shape, dtype)
+    return onnx.helper.make_tensor(
+        name, onnx.helper.np_dtype_to_tensor_dtype(values.dtype), shape, values.tobytes(), raw=True)
+
+node = onnx.helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft",
+                             K=k, N=n, bits=4, block_size=16)
+value = onnx.helper.make_tensor_value_info
+graph = onnx.helper.make_graph(
+    [node], "g", [value("x", 1, [1, k])], [value("y", 1, [1, n])],
+    [constant(np.uint8, "w", n, k // 16, 8), constant(np.float32, "s", n, k // 16)])
+opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("com.microsoft", 1)]
+model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+for producer in ("a", "ab", "abc", "abcd"):
+    model.producer_name = producer
+    data = model.SerializeToString()
+    if data.find(np.ones(k // 16, np.float32).tobytes()) % 4 == 1:
+        break
+else:
+    raise AssertionError("no file has its scales at an odd address")
+pathlib.Path(path).write_bytes(data)
+del data, model, graph
+
+def own():
+    status = pathlib.Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in status if line.startswith("RssAnon")).split()[1]) / 1024
+
+before = own()
+session = tenon.InferenceSession(path)
+(y,) = session.run(None, {"x": np.ones((1, k), np.float32)})
+assert (y == -7.5 * k).all()
+print(own() - before)
+"""
+
+
+def test_scales_of_blocks_are_read_where_they_lie(tmp_path: pathlib.Path) -> None:
+    command = [sys.executable, "-c", COSTS_OF_SCALES, str(tmp_path / "model.onnx")]
+    kept = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert kept < 4
+
+
 # Prints how much memory a session on the ensemble in the file argv[1] adds to the process, in MiB.
 COSTS_OF_TREES = """
 import pathlib, sys

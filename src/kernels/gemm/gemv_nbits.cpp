@@ -85,7 +85,7 @@ void RunRows(const NBitsMatrix& w, const float* HWY_RESTRICT arranged, size_t ro
     }
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
-      const auto scale = hn::Set(d, w.scales[(row + r) * blocks + block]);
+      const auto scale = hn::Set(d, w.Scale(row + r, block));
       total[r] = hn::MulAdd(sum[r], scale, total[r]);
     }
     bytes += block_bytes;
@@ -148,7 +148,7 @@ void UnpackRow(const NBitsMatrix& w, size_t row, float* HWY_RESTRICT out) {
   const uint8_t* HWY_RESTRICT bytes = w.data + row * blocks * block_bytes;
   for (size_t block = 0; block < blocks; ++block, bytes += block_bytes) {
     const auto zero = hn::Set(d, w.ZeroPoint(row, block));
-    const auto scale = hn::Set(d, w.scales[row * blocks + block]);
+    const auto scale = hn::Set(d, w.Scale(row, block));
     for (size_t i = 0; i < block_bytes; i += kLanes, out += kLanes * 8 / kBits) {
       const auto unit = hn::PromoteTo(di, hn::LoadU(db, bytes + i));
       const auto v0 = UnpackPart<kBits, 0>(d, unit, zero, scale);

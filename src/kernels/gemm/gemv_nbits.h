@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/unaligned.h"
+
 namespace tenon::kernels {
 
 struct NBitsMatrix {
@@ -17,7 +19,7 @@ struct NBitsMatrix {
   size_t block_size = 0;  // a power of two of at least 16; a row's last block is whole in memory
   // [n][blocks][block_size * bits / 8], the first element in the lowest bits.
   const uint8_t* data = nullptr;
-  const float* scales = nullptr;  // [n][blocks]
+  const float* scales = nullptr;  // [n][blocks], at any address, as they lie in a model file
   // [n][zero_stride], packed as the elements are; or floats, [n][blocks]; or, if both are null,
   // half the range of the elements.
   const uint8_t* zero_points = nullptr;
@@ -25,6 +27,9 @@ struct NBitsMatrix {
   const float* float_zero_points = nullptr;
 
   size_t blocks() const { return (k + block_size - 1) / block_size; }
+  float Scale(size_t row, size_t block) const {
+    return LoadUnaligned(scales + row * blocks() + block);
+  }
   float ZeroPoint(size_t row, size_t block) const {
     if (float_zero_points) return float_zero_points[row * blocks() + block];
     if (zero_points == nullptr) return static_cast<float>(1u << (bits - 1));

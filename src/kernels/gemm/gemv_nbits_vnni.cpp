@@ -150,9 +150,8 @@ TENON_VNNI void ArrangeBytes(const NBitsMatrix& w, NBitsParts parts, const float
 // The zero points of a row times the scales times the sums of x.
 float ZeroPointSum(const NBitsMatrix& w, const ByteVector& x, size_t row) {
   const size_t blocks = w.blocks();
-  const float* scales = w.scales + row * blocks;
   float sum = 0;
-  for (size_t b = 0; b < blocks; ++b) sum += w.ZeroPoint(row, b) * scales[b] * x.sums[b];
+  for (size_t b = 0; b < blocks; ++b) sum += w.ZeroPoint(row, b) * w.Scale(row, b) * x.sums[b];
   return sum;
 }
 
@@ -245,7 +244,7 @@ TENON_VNNI void RunRows(const NBitsMatrix& w, const ByteVector* x, size_t row, f
       const float* of_unit = scales + r * blocks + first;
       const UnitOfRow elements(
           _mm512_maskz_loadu_epi8(bytes_there, at),
-          kHasOneScale ? _mm512_set1_ps(*of_unit) : spread.Of(of_unit, scales_there));
+          kHasOneScale ? _mm512_set1_ps(LoadUnaligned(of_unit)) : spread.Of(of_unit, scales_there));
 #pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) {
         total[r][v] = elements.AddTo<kParts>(total[r][v], x[v], unit);

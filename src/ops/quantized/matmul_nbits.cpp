@@ -193,7 +193,7 @@ void FillGroupedRow(const kernels::NBitsMatrix& w, const int32_t* groups, size_t
   for (size_t i = 0; i < w.k; ++i) {
     const auto block = static_cast<size_t>(groups[i]);
     out[i] = (static_cast<float>(UnpackBits(packed, i, w.bits)) - w.ZeroPoint(row, block)) *
-             w.scales[row * w.blocks() + block];
+             w.Scale(row, block);
   }
 }
 
@@ -527,9 +527,13 @@ Status RunFpQ4(const FpQ4Attrs& attrs, KernelContext& context) {
   });
 }
 
+constexpr KernelTraits kTraits = {.unaligned_input = kScales};
+
 constexpr OpRow kRows[] = {
-    OpClass<MatMulNBits>("MatMulNBits", {.domain = kMicrosoft, .types = kFloat32Only}),
-    OpClass<MatMulNBitsGradient>("MatMulNBitsGrad", {.domain = "com.tenon", .types = kFloat32Only}),
+    OpClass<MatMulNBits>("MatMulNBits",
+                         {.domain = kMicrosoft, .types = kFloat32Only, .traits = kTraits}),
+    OpClass<MatMulNBitsGradient>("MatMulNBitsGrad",
+                                 {.domain = "com.tenon", .types = kFloat32Only, .traits = kTraits}),
     Op<InferBnb4, RunBnb4>("MatMulBnb4", {.domain = kMicrosoft, .types = kFloat32Only}),
     Op<InferFpQ4, RunFpQ4>("MatMulFpQ4", {.domain = kMicrosoft, .types = kFloat32Only}),
 };
