@@ -34,6 +34,10 @@ bool TakesOtherInputs(const OpRow& row, const Graph& graph, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (!node.has_input(i) || row.options.TakesNarrowInput(i)) continue;
     const ValueType& type = graph.value(node.inputs[i]).type;
+    if (row.options.TakesHalfConstant(i) && graph.StoredConstantOf(node.inputs[i]) &&
+        type.element_type == DataType::kFloat16) {
+      continue;
+    }
     if (type.is_tensor() && IsHalf(type.element_type)) return false;
   }
   return true;

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "kernels/dispatch.h"
+#include "kernels/unaligned.h"
 
 #ifndef TENON_KERNELS_CONVERT_FLOAT_ONCE
 #define TENON_KERNELS_CONVERT_FLOAT_ONCE
@@ -79,7 +80,7 @@ void Float16ToFloats(const void* x, void* y, size_t n) {
     hn::StoreU(hn::PromoteTo(d, hn::BitCast(d16, hn::LoadU(du16, from + i))), d, to + i);
   }
 #endif
-  for (; i < n; ++i) to[i] = FromFloat16(from[i]);
+  for (; i < n; ++i) to[i] = FromFloat16(LoadUnaligned(from + i));
 }
 
 void FloatsToFloat16(const void* x, void* y, size_t n) {

@@ -4,9 +4,11 @@
 #include "ops/conv/conv_work.h"
 #include "ops/conv/general_window.h"
 #include "ops/conv/scalar_conv.h"
+#include "ops/framework/float_rows.h"
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/stateful_kernel.h"
 #include "ops/framework/widen_narrow.h"
+#include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
@@ -65,19 +67,32 @@ class PreparedConv : public StatefulKernel<InferConv> {
                            FusedActivation(attrs_.activation, attrs_.activation_params));
     may_round_ = info.node().GetInt(kFromBfloat16, 0) != 0 ||
                  info.weights().precision == MatmulPrecision::kMedium;
+    const Tensor* weights = info.StoredConstant(1);
+    if (weights == nullptr || weights->type() != DataType::kFloat16) return OkStatus();
+    TENON_ASSIGN_OR_RETURN(
+        widened_, Tensor::Allocate(DataType::kFloat, weights->shape(), SharedLastingMemory()));
+    CopyFloatRow(*weights, 0, static_cast<size_t>(weights->size()), widened_.data<float>());
+    info.ReleaseConstant(1);
     return OkStatus();
   }
 
  protected:
+  const Tensor& Weights(const KernelContext& context) const {
+    return widened_.defined() ? widened_ : context.Input(1);
+  }
+
   kernels::ActivationSpec activation_;
   bool may_round_ = false;  // what is multiplied, to bfloat16
+
+ private:
+  Tensor widened_;  // weights that are stored as float16 numbers
 };
 
 class Conv final : public PreparedConv {
  public:
   Status Run(KernelContext& context) const override {
     const Tensor& x = context.Input(0);
-    const Tensor& w = context.Input(1);
+    const Tensor& w = Weights(context);
     Tensor& y = context.Output(0);
     if (y.size() == 0) return OkStatus();
     if (x.rank() > kMaxWindowRank + 2) return RunGeneralConv<float>(attrs_, activation_, context);
@@ -131,9 +146,10 @@ class DoubleConv final : public PreparedConv {
 };
 
 constexpr OpRow kRows[] = {
-    OpClass<Conv>("Conv", {.types = kFloat32Only}),
+    OpClass<Conv>("Conv", {.types = kFloat32Only, .half_constants = 1 << 1}),
     OpClass<DoubleConv>("Conv", {.types = {DataType::kDouble}}),
-    OpClass<Conv>("FusedConv", {.domain = "com.microsoft", .types = kFloat32Only}),
+    OpClass<Conv>("FusedConv",
+                  {.domain = "com.microsoft", .types = kFloat32Only, .half_constants = 1 << 1}),
     OpClass<DoubleConv>("FusedConv", {.domain = "com.microsoft", .types = {DataType::kDouble}}),
 };
 

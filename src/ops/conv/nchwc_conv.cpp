@@ -10,6 +10,7 @@
 #include "kernels/conv/conv_weights.h"
 #include "kernels/conv/conv_winograd.h"
 #include "ops/conv/nchwc.h"
+#include "ops/framework/float_rows.h"
 #include "ops/framework/fused_activation.h"
 #include "ops/framework/lazy_weights.h"
 #include "ops/framework/stateful_kernel.h"
@@ -140,7 +141,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     const float* const weights = source.weights;
     const bool is_packed = weights != nullptr;
     const auto pack_block = [&](size_t block, float* packed) {
-      PackBlock(source.constant.data<float>(), block, packed);
+      PackBlock(source.constant, block, packed);
     };
     const kernels::PackConvBlock pack = pack_block;
     float* out = y.data<float>();
@@ -274,7 +275,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
            kernels::ConvWinogradScratchSize(shape, tile_, false, kEnoughTasks) <= kMostScratch;
   }
 
-  void PackBlock(const float* weights, size_t block, float* packed) const {
+  void PackBlock(const Tensor& weights, size_t block, float* packed) const {
     if (is_rounded_) {
       std::vector<float> exact(ExactSize() / Blocks());
       PackExactBlock(weights, block, exact);
@@ -283,26 +284,42 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     PackExactBlock(weights, block, {packed, BlockSize()});
   }
 
-  void PackExactBlock(const float* weights, size_t block, std::span<float> packed) const {
-    PackUnscaledBlock(weights, block, packed.data());
+  void PackExactBlock(const Tensor& weights, size_t block, std::span<float> packed) const {
+    if (weights.type() == DataType::kFloat) {
+      PackFloats(typical_shape_, weights.data<float>(), block, packed.data());
+    } else {
+      PackHalves(weights, block, packed.data());
+    }
     ScaleBlock(block, packed);
   }
 
-  void PackUnscaledBlock(const float* weights, size_t block, float* packed) const {
+  // Packs the block as the first one of a convolution with its channels alone.
+  void PackHalves(const Tensor& weights, size_t block, float* packed) const {
+    const size_t first = block * kernels::kChannelBlock;
+    const size_t channel = static_cast<size_t>(weights.size()) / typical_shape_.out_channels;
+    Conv2dShape shape = typical_shape_;
+    shape.out_channels = std::min(kernels::kChannelBlock, typical_shape_.out_channels - first);
+    std::vector<float> floats(shape.out_channels * channel);
+    CopyFloatRow(weights, first * channel, floats.size(), floats.data());
+    PackFloats(shape, floats.data(), 0, packed);
+  }
+
+  void PackFloats(const Conv2dShape& shape, const float* weights, size_t block,
+                  float* packed) const {
     using namespace kernels;  // NOLINT(google-build-using-namespace)
     switch (method_) {
       case NchwcMethod::kWinograd:
-        return PackWinogradWeights(typical_shape_, tile_, weights, block, packed);
+        return PackWinogradWeights(shape, tile_, weights, block, packed);
       case NchwcMethod::kDepthwise:
-        return PackDepthwiseWeights(typical_shape_, weights, block, packed);
+        return PackDepthwiseWeights(shape, weights, block, packed);
       case NchwcMethod::kGrouped:
-        return PackGroupedWeights(typical_shape_, weights, block, packed);
+        return PackGroupedWeights(shape, weights, block, packed);
       case NchwcMethod::kStem:
-        return PackStemWeights(typical_shape_, weights, block, packed);
+        return PackStemWeights(shape, weights, block, packed);
       case NchwcMethod::kDirect:
         break;
     }
-    PackConvWeights(typical_shape_, weights, block, packed);
+    PackConvWeights(shape, weights, block, packed);
   }
 
   // Multiplies one packed block by the factors of its channels, which are the lanes of its vectors.
@@ -330,7 +347,7 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
     const auto pack = [&](const Tensor& constant, float* packed, size_t first, size_t last) {
       threads.ParallelFor(last - first, 1, [&](size_t begin, size_t end) {
         for (size_t block = first + begin; block < first + end; ++block) {
-          PackBlock(constant.data<float>(), block, packed + block * BlockSize());
+          PackBlock(constant, block, packed + block * BlockSize());
         }
       });
     };
@@ -369,7 +386,8 @@ class NchwcConv final : public StatefulKernel<InferNchwcConv> {
 };
 
 constexpr OpRow kRows[] = {
-    OpClass<NchwcConv>("NchwcConv", {.domain = kNchwcDomain, .types = kFloat32Only}),
+    OpClass<NchwcConv>("NchwcConv",
+                       {.domain = kNchwcDomain, .types = kFloat32Only, .half_constants = 1 << 1}),
 };
 
 }  // namespace

@@ -1,23 +1,21 @@
 #include "ops/conv/weights_scale.h"
 
-#include <cstring>
 #include <span>
 #include <string>
 
 #include "ir/graph.h"
+#include "ops/framework/float_rows.h"
 #include "tensor/lasting_memory.h"
 
 namespace tenon {
 namespace {
 
-// Writes `weights`, [channels, ...] floats aligned or not, times their factors.
+// Writes `weights`, [channels, ...] aligned or not, times their factors.
 void ScaleChannels(const Tensor& weights, std::span<const float> factors, float* scaled) {
   const size_t size = factors.empty() ? 0 : static_cast<size_t>(weights.size()) / factors.size();
-  const auto* from = static_cast<const char*>(weights.raw());
   for (size_t c = 0; c < factors.size(); ++c) {
     float* to = scaled + c * size;
-    // Copied first: as stored, the weights may be unaligned.
-    std::memcpy(to, from + c * size * sizeof(float), size * sizeof(float));
+    CopyFloatRow(weights, c * size, size, to);
     for (size_t i = 0; i < size; ++i) to[i] *= factors[c];
   }
 }
@@ -44,8 +42,11 @@ Status FoldWeightScales(Graph& graph) {
     Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (!node) continue;
     for (Graph* subgraph : node->Subgraphs()) TENON_RETURN_IF_ERROR(FoldWeightScales(*subgraph));
+    if (node->op_type != "Conv" && node->op_type != "FusedConv") continue;
+    const Tensor* weights = node->has_input(1) ? graph.StoredConstantOf(node->inputs[1]) : nullptr;
+    if (weights && weights->type() == DataType::kFloat16) node->schema = nullptr;
     const Attribute* factors = node->FindAttribute(kWeightsScale);
-    if (!factors || (node->op_type != "Conv" && node->op_type != "FusedConv")) continue;
+    if (!factors) continue;
     TENON_RETURN_IF_ERROR(FoldInto(graph, *node, *factors->get<std::vector<float>>()));
     node->RemoveAttribute(kWeightsScale);
   }

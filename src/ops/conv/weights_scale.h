@@ -10,11 +10,15 @@
 
 namespace tenon {
 
-// Floats, as many as the weights have output channels; only at nodes with constant float weights.
+inline constexpr TypeSet kFoldableWeights = {DataType::kFloat, DataType::kFloat16};
+
+// Floats, as many as the weights have output channels; only at nodes with constant weights of these
+// types.
 constexpr std::string_view kWeightsScale = "weights_scale";
 
 // Multiplies the weights of all remaining Conv and FusedConv with factors, whose kernels read the
-// weights in place; other operators keep theirs. Error: no memory.
+// weights in place; other operators keep theirs. Those with float16 weights lose their schema,
+// which has operands of one type. Error: no memory.
 Status FoldWeightScales(Graph& graph);
 
 }  // namespace tenon

@@ -1,6 +1,7 @@
 #include "ops/framework/float_rows.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/elementwise/convert.h"
 
@@ -25,6 +26,15 @@ const float* FloatRow(const Tensor& tensor, size_t first, size_t n, float* buffe
   if (tensor.type() == DataType::kFloat) return tensor.data<float>() + first;
   Widen(tensor.type(), static_cast<const uint16_t*>(tensor.raw()) + first, buffer, n);
   return buffer;
+}
+
+void CopyFloatRow(const Tensor& tensor, size_t first, size_t n, float* row) {
+  if (tensor.type() == DataType::kFloat) {
+    std::memcpy(row, static_cast<const std::byte*>(tensor.raw()) + first * sizeof(float),
+                n * sizeof(float));
+  } else {
+    FloatRow(tensor, first, n, row);
+  }
 }
 
 void StoreFloatRow(const float* values, size_t n, size_t first, Tensor& tensor) {

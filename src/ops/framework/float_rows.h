@@ -15,6 +15,9 @@ inline constexpr TypeSet kFloatRowTypes = {DataType::kFloat, DataType::kFloat16,
 // converted into `buffer`.
 const float* FloatRow(const Tensor& tensor, size_t first, size_t n, float* buffer);
 
+// The same, into `row`. The tensor's elements may be unaligned, as those of a stored constant.
+void CopyFloatRow(const Tensor& tensor, size_t first, size_t n, float* row);
+
 // Sets these elements, rounded to nearest even.
 void StoreFloatRow(const float* values, size_t n, size_t first, Tensor& tensor);
 

@@ -40,8 +40,11 @@ struct OpOptions {
   uint8_t typed_input = 0;  // which input; the same for all rows of a version
   // Bit i: input or output i may have 16-bit floats, too, where the kernel computes in float32.
   uint8_t narrow_inputs = 0, narrow_outputs = 0;
+  // Bit i: input i may be a constant of float16 numbers, too.
+  uint8_t half_constants = 0;
 
   constexpr bool TakesNarrowInput(size_t i) const { return i < 8 && (narrow_inputs >> i & 1); }
+  constexpr bool TakesHalfConstant(size_t i) const { return i < 8 && (half_constants >> i & 1); }
   constexpr bool MakesNarrowOutput(size_t i) const { return i < 8 && (narrow_outputs >> i & 1); }
 };
 

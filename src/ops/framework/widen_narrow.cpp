@@ -192,6 +192,10 @@ class NarrowWidening {
       if (narrow && narrow->options.TakesNarrowInput(i)) continue;
       const DataType wide = TypeFor(graph_.value(node.inputs[i]).type, common);
       if (wide == DataType::kUndefined) continue;
+      if (i == 1 && TakesWeightsAsTheyAre(node)) {
+        node.schema = nullptr;  // the standard's operator has operands of one type
+        continue;
+      }
       if (i == 1 && TakesConstantAsItIs(node, rounds)) {
         // The standard's operators have operands of one type.
         node.op_type = "FusedMatMul";
@@ -281,11 +285,12 @@ class NarrowWidening {
     return wide;
   }
 
+  static constexpr int64_t kWorthwhile = 64 << 10;  // elements of a constant
+
   // Whether the right operand of the product is a constant that its kernel reads as it is, so that
   // no copy in float32 is made: bfloat16 numbers if it rounds to them, float16 numbers if there are
   // enough for that to matter.
   bool TakesConstantAsItIs(const Node& node, bool rounds) const {
-    constexpr int64_t kWorthwhile = 64 << 10;
     const Tensor* constant = graph_.StoredConstantOf(node.inputs[1]);
     if (constant == nullptr || constant->rank() != 2 || !node.domain.empty()) return false;
     const bool is_half = constant->type() == DataType::kFloat16 &&
@@ -294,6 +299,15 @@ class NarrowWidening {
     if (node.op_type == "MatMul") return rounds || constant->shape()[1] > 1;
     return is_half && IsGemmWithVector(node) &&
            constant->shape()[node.GetInt("transB", 0) ? 0 : 1] > 1;
+  }
+
+  // The same for weights of a convolution that may run in the blocked layout, whose kernel packs
+  // them.
+  bool TakesWeightsAsTheyAre(const Node& node) const {
+    const Tensor* constant = graph_.StoredConstantOf(node.inputs[1]);
+    return node.op_type == "Conv" && node.domain.empty() && constant != nullptr &&
+           constant->type() == DataType::kFloat16 && constant->rank() == 4 &&
+           constant->size() >= kWorthwhile && node.GetInt("group", 1) == 1;
   }
 
   // Whether all that the node adds to the product is a vector for each row.

@@ -10,8 +10,8 @@ namespace tenon {
 // Nodes of `graph` and its subgraphs that have no provider yet and that read or write tensors of
 // narrow elements use wider ones instead: float32 for floats below 32 bits, and 8-bit integers for
 // packed ones. Casts convert their inputs and outputs, but not those that a kernel takes as they
-// are (OpOptions::narrow_inputs). Values between two such nodes are not rounded. Returns how many
-// nodes changed.
+// are (OpOptions::narrow_inputs), nor large float16 constants of matrix products and convolutions.
+// Values between two such nodes are not rounded. Returns how many nodes changed.
 size_t WidenNarrow(Graph& graph);
 
 // Whether there is a kernel for a node without a provider on the wider elements. It rounds once,

@@ -21,7 +21,7 @@ const Shape& WeightsShape(const Match& match) {
 // Whether the convolution's weights are constants into which the affine map can be folded.
 bool HasFoldableWeights(const Match& match) {
   const Tensor* weights = match.graph().StoredConstantOf(match["W"]);
-  if (weights->type() != DataType::kFloat || weights->rank() < 3) return false;
+  if (!kFoldableWeights.Contains(weights->type()) || weights->rank() < 3) return false;
   return match["B"] == ValueId::kNone || IsFloatVector(match.constant("B"), weights->shape()[0]);
 }
 

@@ -1,13 +1,13 @@
 // Sums of convolutions of one value, and of its normalization, which are one convolution. Networks
 // such as RepVGG and MobileOne have them as they are trained.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "ir/graph.h"
 #include "ops/conv/channel_affine.h"
 #include "ops/conv/weights_scale.h"
 #include "ops/conv/window.h"
+#include "ops/framework/float_rows.h"
 #include "ops/fusion/fusion.h"
 #include "tensor/lasting_memory.h"
 
@@ -36,7 +36,7 @@ struct Summand {
 
 std::optional<Summand> ConvSummand(const Graph& graph, const Node& conv) {
   const Tensor* w = conv.inputs.size() > 1 ? graph.StoredConstantOf(conv.inputs[1]) : nullptr;
-  if (w == nullptr || w->type() != DataType::kFloat || w->rank() < 3 || w->size() == 0) {
+  if (w == nullptr || !kFoldableWeights.Contains(w->type()) || w->rank() < 3 || w->size() == 0) {
     return std::nullopt;
   }
   const auto channels = static_cast<size_t>(w->shape()[0]);
@@ -207,10 +207,8 @@ Result<Tensor> AddWeights(const std::vector<Summand>& summands) {
       const double scale = each.affine.scale[channel];
       if (each.weights == nullptr) {
         own[0] = r % in_channels == channel % in_channels ? 1 : 0;
-      } else {  // copied first: as stored, the weights may be unaligned
-        std::memcpy(own.data(),
-                    static_cast<const char*>(each.weights->raw()) + r * taps * sizeof(float),
-                    taps * sizeof(float));
+      } else {
+        CopyFloatRow(*each.weights, r * taps, taps, own.data());
       }
       for (size_t tap = 0; tap < taps; ++tap) row[each.at[tap]] += own[tap] * scale;
     }
