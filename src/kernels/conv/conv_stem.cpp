@@ -74,7 +74,7 @@ using ConvStemTask = void (*)(const ConvStemArgs&, size_t, void*);
 namespace HWY_NAMESPACE {
 namespace {
 
-void RunColumns(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t pixels,
+void RunColumns(const Conv2dShape& shape, ConvTile& tile, size_t blocks, size_t pixels,
                 int32_t* offsets) {
   switch (shape.stride_width) {
     case 1:
@@ -93,21 +93,25 @@ void RunColumns(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t p
   RunTileBlocks<TabulatedPixels>(tile, blocks, pixels);
 }
 
-// All pixels of a task for one pair of output blocks; `tile` lacks in, out and addend offsets.
-void RunBlocks(const Conv2dShape& shape, const StemPlan& plan, const ConvTile& tile, size_t blocks,
+// All pixels of a task for one pair of output blocks. `tile` lacks the offsets of in, out and
+// addend.
+void RunBlocks(const Conv2dShape& shape, const StemPlan& plan, ConvTile tile, size_t blocks,
                const Range& rows, const Range& columns, const Finish& finish, int32_t* offsets) {
+  const float* const in = tile.in;
+  const float* const addend = tile.addend;
+  float* const out = tile.out;
   const size_t tiles = CeilDiv(columns.size(), kTilePixels);
   for (size_t row = 0; row < rows.size(); ++row) {
     for (size_t t = 0; t < tiles; ++t) {
       const Range part = PartOf(columns.size(), tiles, t);
       const size_t offset =
           ((rows.first + row) * shape.out_width + columns.first + part.first) * kChannelBlock;
-      ConvTile at = tile;
-      at.in += row * shape.stride_height * plan.window_columns + part.first * shape.stride_width;
-      at.out += offset;
-      if (at.addend) at.addend += offset;
-      RunColumns(shape, at, blocks, part.size(), offsets);
-      finish(at, blocks, part.size());
+      tile.in =
+          in + row * shape.stride_height * plan.window_columns + part.first * shape.stride_width;
+      tile.out = out + offset;
+      if (addend) tile.addend = addend + offset;
+      RunColumns(shape, tile, blocks, part.size(), offsets);
+      finish(tile, blocks, part.size());
     }
   }
 }
