@@ -427,8 +427,8 @@ PackedRows RowsIn(const Int8TileShape& shape, const std::byte* memory, size_t ro
 // The sums of a panel's columns, before they are written to the output.
 class PanelOutput {
  public:
-  PanelOutput(const Int8GemmArgs& args, const Int8GemmTable& table, size_t panel,
-              const int32_t* column_sums)
+  [[gnu::noinline]] PanelOutput(const Int8GemmArgs& args, const Int8GemmTable& table, size_t panel,
+                                const int32_t* column_sums)
       : args_(args),
         table_(table),
         column_sums_(column_sums),
@@ -441,7 +441,8 @@ class PanelOutput {
   }
 
   // Stores rows of the block from `first` on, at most as many as a tile has.
-  void Store(const PackedRows& rows, size_t first, size_t count, const int32_t* sums) const {
+  [[gnu::noinline]] void Store(const PackedRows& rows, size_t first, size_t count,
+                               const int32_t* sums) const {
     if (stores_tiles_) return StoreTile(rows, first, count, sums);
     for (size_t i = 0; i < count; ++i) {
       const size_t row = rows.first + first + i;
