@@ -425,6 +425,7 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
 Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& options,
                     ModelLoader reload) {
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
+  TENON_RETURN_IF_ERROR(ChooseInstructionSet(options.session.config));
   handle.shares_allocators = ConfigFlag(options.session.config, kUseEnvAllocators, false);
   FallbackOptions fallback = FallbackOptions::From(options.session.config);
   fallback.has_model = reload != nullptr;
