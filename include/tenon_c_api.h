@@ -52,6 +52,24 @@ typedef OrtStatus*(ORT_API_CALL* TenonSequenceGetMap)(const OrtValue* sequence, 
 typedef OrtStatus*(ORT_API_CALL* TenonRunGetReport)(const OrtRunOptions* options,
                                                     OrtAllocator* allocator, char** json);
 
+// How far a session's creation or a run has come. Stages of a creation are "read" (bytes of the
+// model's file), "optimize" (`total` is 0: its end is not known; called before each pass) and
+// "prepare" (nodes whose kernels are made), that of a run is "run" (nodes of the main graph).
+// Called often, on the thread that creates or runs. Returns 0 to end the work: with
+// ORT_MODEL_LOAD_CANCELED, or with ORT_FAIL.
+typedef int(ORT_API_CALL* TenonProgressFunction)(void* user, const char* stage, uint64_t done,
+                                                 uint64_t total);
+// The function for sessions with these options, or runs with these; null for none. `user` and the
+// function must outlive their creation, or run.
+#define TENON_SESSION_OPTIONS_SET_PROGRESS "OrtApi_TenonSessionOptionsSetProgress_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonSessionOptionsSetProgress)(OrtSessionOptions* options,
+                                                                 TenonProgressFunction function,
+                                                                 void* user);
+#define TENON_RUN_OPTIONS_SET_PROGRESS "OrtApi_TenonRunOptionsSetProgress_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonRunOptionsSetProgress)(OrtRunOptions* options,
+                                                             TenonProgressFunction function,
+                                                             void* user);
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -1,7 +1,9 @@
 #include "api.h"
 
 #include <cstring>
+#include <exception>
 #include <iterator>
+#include <utility>
 
 namespace tenon::python {
 namespace {
@@ -50,7 +52,19 @@ std::shared_ptr<OrtEnv>& KeptEnvironment() {
   return environment;
 }
 
+// See KeepException.
+thread_local std::exception_ptr kept_exception;
+
+// Raises what the failed call's callback raised, if it did.
+void RaiseKept(OrtStatus* status) {
+  if (!kept_exception) return;
+  Api().ReleaseStatus(status);
+  std::rethrow_exception(std::exchange(kept_exception, nullptr));
+}
+
 }  // namespace
+
+void KeepException() { kept_exception = std::current_exception(); }
 
 const OrtApi& Api() {
   static const OrtApi& api = *OrtGetApiBase()->GetApi(ORT_API_VERSION);
@@ -81,6 +95,7 @@ void Raise(PyObject* kind, const std::string& text) {
 
 void Check(OrtStatus* status) {
   if (status == nullptr) return;
+  RaiseKept(status);
   const size_t known = Api().GetErrorCode(status);
   const size_t code = known > 0 && known < kErrorKindCount ? known : size_t{ORT_FAIL};
   const std::string text = "[ONNXRuntimeError] : " + std::to_string(known) + " : " +
@@ -91,6 +106,7 @@ void Check(OrtStatus* status) {
 
 void CheckPlain(OrtStatus* status, const char* prefix) {
   if (status == nullptr) return;
+  RaiseKept(status);
   const std::string text = std::string(prefix) + Api().GetErrorMessage(status);
   Api().ReleaseStatus(status);
   Raise(PyExc_RuntimeError, text);

@@ -75,6 +75,10 @@ Function Experimental(const char* name) {
   return reinterpret_cast<Function>(Api().GetExperimentalFunction(name));
 }
 
+// Called in a handler of an exception, in a function that the C interface called: the next Check of
+// a failure on this thread raises it again.
+void KeepException();
+
 // The text that a slot allocated with the default allocator; the memory is freed. "" for null.
 std::string TakeString(char* text);
 

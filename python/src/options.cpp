@@ -302,9 +302,23 @@ void BindSessionOptions(nb::module_& module) {
       .def("set_ep_context_data_read_func", [](Options&, nb::handle, size_t) {})
       .def("clear_ep_context_data_read_func", [](Options&) {})
       .def_rw("execution_order", &Options::execution_order)
+      .def_rw("progress", &Options::progress, nb::for_setter(nb::arg("callable").none()))
       .def("set_load_cancellation_flag", [](Options& self, bool cancel) {
         Check(Api().SessionOptionsSetLoadCancellationFlag(self.handle.get(), cancel));
       });
+}
+
+// For Progress functions: `user` is the nb::object of the options with the callable.
+int CallProgress(void* user, const char* stage, uint64_t done, uint64_t total) noexcept {
+  const WithGil gil;
+  try {
+    const nb::object callable = *static_cast<const nb::object*>(user);
+    if (callable.is_none()) return 1;
+    return callable(stage, done, total).ptr() != Py_False;
+  } catch (...) {
+    KeepException();
+    return 0;
+  }
 }
 
 template <auto kGetter, auto kSetter>
@@ -372,6 +386,16 @@ void BindRunOptions(nb::module_& module) {
           })
       .def_prop_rw(
           "terminate", [](const RunOptions& self) { return self.terminate; }, &SetTerminate)
+      .def_prop_rw(
+          "progress", [](const RunOptions& self) { return self.progress; },
+          [](RunOptions& self, nb::object callable) {
+            static const auto set =
+                Experimental<TenonRunOptionsSetProgress>(TENON_RUN_OPTIONS_SET_PROGRESS);
+            self.progress = std::move(callable);
+            Check(set(self.handle.get(), self.progress.is_none() ? nullptr : &CallProgress,
+                      &self.progress));
+          },
+          nb::for_setter(nb::arg("callable").none()))
       .def_rw("only_execute_path_to_fetches", &RunOptions::only_execute_path_to_fetches)
       .def("add_run_config_entry",
            [](RunOptions& self, const std::string& key, const std::string& value) {
@@ -400,6 +424,11 @@ SessionOptionsHandle SessionOptions::CloneWith(const std::vector<ProviderChoice>
   if (!use_per_session_threads) Check(Api().DisablePerSessionThreads(clone.get()));
   for (const ProviderChoice& provider : chosen != nullptr ? *chosen : providers) {
     Append(clone.get(), provider);
+  }
+  if (!progress.is_none()) {
+    static const auto set =
+        Experimental<TenonSessionOptionsSetProgress>(TENON_SESSION_OPTIONS_SET_PROGRESS);
+    Check(set(clone.get(), &CallProgress, const_cast<nb::object*>(&progress)));
   }
   if (chosen != nullptr) return clone;
   if (policy) Check(Api().SessionOptionsSetEpSelectionPolicy(clone.get(), *policy));

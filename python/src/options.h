@@ -51,8 +51,9 @@ struct SessionOptions {
   // Selects devices where there are no providers: a policy, or a function, whichever came last.
   std::optional<OrtExecutionProviderDevicePolicy> policy;
   nb::object selection;
-  nb::list calls;        // the calls of methods that add something, for copies
-  nb::list kept_values;  // objects that the session's initializers use
+  nb::object progress = nb::none();  // called as a session is made
+  nb::list calls;                    // the calls of methods that add something, for copies
+  nb::list kept_values;              // objects that the session's initializers use
 };
 
 using LoraHandle = Handle<OrtLoraAdapter, &OrtApi::ReleaseLoraAdapter>;
@@ -72,6 +73,7 @@ struct RunOptions {
   bool enable_profiling = false;
   std::string profile_file_prefix = "onnxruntime_profile_";
   nb::list adapters;                          // outlive the runs
+  nb::object progress = nb::none();           // called in runs
   bool only_execute_path_to_fetches = false;  // without effect: nothing else is executed
 };
 

@@ -44,6 +44,7 @@ from ._tenon import (
 
 if TYPE_CHECKING:
     from ._adapter import AdapterFormat
+    from ._batcher import Batcher
     from ._compiler import ModelCompiler
     from ._devices import (
         OrtDevice,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 # Loaded at their first use, so that `import tenon` is fast.
 LAZY = {
     "AdapterFormat": "._adapter",
+    "Batcher": "._batcher",
     "ModelCompiler": "._compiler",
     "OrtDevice": "._devices",
     "OrtDeviceVendorId": "._devices",
@@ -70,6 +72,7 @@ LAZY = {
 
 __all__ = [
     "AdapterFormat",
+    "Batcher",
     "ExecutionMode",
     "ExecutionOrder",
     "GraphOptimizationLevel",

@@ -462,7 +462,8 @@ class InferenceSession(Session):
         try:
             self._open(providers, provider_options)
         except (ValueError, RuntimeError) as error:
-            if not self._enable_fallback or self._core_falls_back:
+            is_watched = self._sess_options.progress is not None  # and may have raised the error
+            if not self._enable_fallback or self._core_falls_back or is_watched:
                 raise
             self._open_safely(error, providers)
 

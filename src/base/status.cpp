@@ -1,16 +1,9 @@
 #include "base/status.h"
 
+#include <cstddef>
+#include <new>
+
 namespace tenon {
-namespace {
-
-// An empty text that needs no memory and is never destroyed.
-union Empty {
-  Empty() : text() {}
-  ~Empty() {}
-  std::string text;
-};
-
-}  // namespace
 
 Status::Status(StatusCode code, std::string message)
     : rep_(std::make_unique<Rep>(Rep{code, std::move(message)})) {}
@@ -24,8 +17,10 @@ Status& Status::operator=(const Status& other) {
 }
 
 const std::string& Status::message() const {
-  static const Empty empty;
-  return rep_ ? rep_->message : empty.text;
+  // Needs no memory and is never destroyed.
+  alignas(std::string) static std::byte storage[sizeof(std::string)];
+  static const std::string& empty = *new (storage) std::string();
+  return rep_ ? rep_->message : empty;
 }
 
 Status Status::WithContext(std::string_view context) && {

@@ -9,6 +9,8 @@
 #include "capi/boundary/status.h"
 #include "capi/env/ep_extension.h"
 #include "capi/options/built_in_providers.h"
+#include "capi/options/run_options.h"
+#include "capi/options/session_options.h"
 #include "capi/session/reports.h"
 #include "capi/session/session_handle.h"
 #include "capi/training/partial_execution.h"
@@ -53,6 +55,24 @@ OrtStatus* SequenceGetMap(const OrtValue* sequence, size_t index, const void** k
   });
 }
 
+OrtStatus* SessionOptionsSetProgress(OrtSessionOptions* options, TenonProgressFunction function,
+                                     void* user) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    options->session.progress = {function, user};
+    return OkStatus();
+  });
+}
+
+OrtStatus* RunOptionsSetProgress(OrtRunOptions* options, TenonProgressFunction function,
+                                 void* user) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL(options);
+    options->run.progress = {function, user};
+    return OkStatus();
+  });
+}
+
 }  // namespace
 
 OrtStatus* OrtApi_ExperimentalApiTest(int64_t* out) noexcept {
@@ -69,6 +89,8 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
   if (wanted == TENON_SEQUENCE_GET_MAP) return Untyped(&SequenceGetMap);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
+  if (wanted == TENON_SESSION_OPTIONS_SET_PROGRESS) return Untyped(&SessionOptionsSetProgress);
+  if (wanted == TENON_RUN_OPTIONS_SET_PROGRESS) return Untyped(&RunOptionsSetProgress);
 #define ORT_EXPERIMENTAL_API(since, type, name, ...) \
   if (wanted == #name "_SinceV" #since) return Untyped(&name);
 #include <onnxruntime_experimental_c_api.inc>

@@ -24,7 +24,7 @@ ValueNames::ValueNames(const Graph& graph, const ValueNames* outer)
 }
 
 const std::string& ValueNames::operator[](ValueId id) const {
-  static const std::string none;
+  static const std::string& none = *new std::string();
   return id == ValueId::kNone ? none : names_[Index(id)];
 }
 

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "base/mutex.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__) && defined(__linux__)
@@ -86,6 +88,15 @@ std::string ActiveForm() {
   if (ActiveTarget() == Target::kAvx512 && __builtin_cpu_supports("avx512vnni")) name += " vnni";
 #endif
   return name;
+}
+
+bool SettleTarget(std::optional<Target> wanted) {
+  static Mutex mutex;
+  static bool is_settled = false;
+  const MutexLock lock(mutex);
+  if (!is_settled && wanted) SetActiveTarget(*wanted);
+  is_settled = true;
+  return !wanted || *wanted == ActiveTarget();
 }
 
 Target ActiveTarget() { return Active().load(std::memory_order_relaxed); }

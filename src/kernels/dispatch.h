@@ -22,6 +22,7 @@
 #include <hwy/detect_targets.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -40,6 +41,9 @@ Target ActiveTarget();
 // Names the forms in which the active target's kernels take packed operands: processors with the
 // same name take the same ones.
 std::string ActiveForm();
+// Settles the process's target before kernels use it: `wanted`, which must be supported, or the
+// active one. The first call decides. Returns whether later kernels use `wanted`. Thread-safe.
+bool SettleTarget(std::optional<Target> wanted);
 // For tests: makes later table look-ups use `target`, which must be supported. Not thread-safe.
 void SetActiveTarget(Target target);
 

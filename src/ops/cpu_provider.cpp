@@ -4,6 +4,7 @@
 
 #include "ir/graph.h"
 #include "ir/pass_runner.h"
+#include "kernels/dispatch.h"
 #include "ops/conv/channels_last.h"
 #include "ops/conv/nchwc_layout.h"
 #include "ops/conv/nhwc_layout.h"
@@ -166,6 +167,28 @@ class CpuProvider final : public ExecutionProvider {
 
 }  // namespace
 
-std::unique_ptr<ExecutionProvider> MakeCpuProvider() { return std::make_unique<CpuProvider>(); }
+std::unique_ptr<ExecutionProvider> MakeCpuProvider() {
+  (void)kernels::SettleTarget(std::nullopt);
+  return std::make_unique<CpuProvider>();
+}
+
+Status ChooseInstructionSet(const StringMap& config) {
+  constexpr std::string_view kKey = "tenon.instruction_set";
+  const auto entry = config.find(kKey);
+  if (entry == config.end()) return OkStatus();
+  std::string names;
+  for (const kernels::Target target : kernels::SupportedTargets()) {
+    const char* const name = kernels::TargetName(target);
+    if (entry->second == name) {
+      if (kernels::SettleTarget(target)) return OkStatus();
+      return InvalidArgument(
+          "{}: sessions of this process use {} since the first of them, got '{}'", kKey,
+          kernels::TargetName(kernels::ActiveTarget()), name);
+    }
+    names += Format("{}'{}'", names.empty() ? "" : ", ", name);
+  }
+  return InvalidArgument("{}: expected one that this machine has, {}, got '{}'", kKey, names,
+                         entry->second);
+}
 
 }  // namespace tenon

@@ -34,9 +34,9 @@ bool Reads(const KernelTraits& traits, size_t i) {
 
 class PlanBuilder {
  public:
-  // `profiler` may be null.
-  PlanBuilder(Graph& graph, const PlanParts& parts, Profiler* profiler)
-      : graph_(graph), parts_(parts), profiler_(profiler), slot_of_(graph.value_count(), kNoSlot) {
+  // The plans of subgraphs are parts of the main graph's.
+  PlanBuilder(Graph& graph, const PlanParts& parts, bool is_main)
+      : graph_(graph), parts_(parts), is_main_(is_main), slot_of_(graph.value_count(), kNoSlot) {
     plan_.graph = &graph;
     plan_.providers = parts.providers;
     plan_.transfers = parts.transfers;
@@ -66,14 +66,17 @@ class PlanBuilder {
 
  private:
   Result<std::vector<Prepared>> MakeKernels(std::span<const NodeId> order) {
-    KernelCreation trace(profiler_);
+    KernelCreation trace(is_main_ ? parts_.profiler : nullptr);
+    const Progress progress = is_main_ ? parts_.progress : Progress();
     std::vector<Prepared> nodes;
     nodes.reserve(order.size());
     for (const NodeId id : order) {
+      TENON_RETURN_IF_ERROR(progress.Report("prepare", nodes.size(), order.size()));
       trace.Begin();
       TENON_ASSIGN_OR_RETURN(nodes.emplace_back(), Prepare(graph_.node(id)));
       trace.End(graph_.node(id));
     }
+    TENON_RETURN_IF_ERROR(progress.Report("prepare", nodes.size(), order.size()));
     return nodes;
   }
 
@@ -266,7 +269,7 @@ class PlanBuilder {
 
   Status AddSubgraphs(const Node& node, Step& step) {
     for (Graph* subgraph : node.Subgraphs()) {
-      TENON_ASSIGN_OR_RETURN(Plan subplan, PlanBuilder(*subgraph, parts_, nullptr).Build());
+      TENON_ASSIGN_OR_RETURN(Plan subplan, PlanBuilder(*subgraph, parts_, false).Build());
       step.subgraphs.push_back(std::make_unique<Executor>(std::move(subplan)));
       std::vector<Slot>& captured = step.captures.emplace_back();
       for (const Capture& capture : subgraph->captures) {
@@ -443,7 +446,7 @@ class PlanBuilder {
 
   Graph& graph_;
   const PlanParts& parts_;
-  Profiler* const profiler_;
+  const bool is_main_;
   Plan plan_;
   std::vector<uint8_t> location_of_provider_;
   std::vector<Slot> slot_of_;                              // by value: where it was made
@@ -456,7 +459,7 @@ class PlanBuilder {
 }  // namespace
 
 Result<Plan> BuildPlan(Graph& graph, const PlanParts& parts) {
-  return PlanBuilder(graph, parts, parts.profiler).Build();
+  return PlanBuilder(graph, parts, true).Build();
 }
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "base/progress.h"
 #include "base/status.h"
 #include "runtime/plan.h"
 #include "runtime/weight_policy.h"
@@ -35,6 +36,7 @@ struct PlanParts {
   // Where slabs and kernels' scratch on the CPU get their memory; null: in `memory`.
   std::shared_ptr<Allocator> work_memory = nullptr;
   Profiler* profiler = nullptr;  // records the creation of the kernels; may be null
+  Progress progress = {};        // hears of each kernel of the main graph
 };
 
 // Makes every node's kernel through the provider that owns the node, and lays out the steps. A

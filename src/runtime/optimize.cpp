@@ -230,10 +230,10 @@ Assignment AssignmentOf(const Graph& graph, size_t providers, const FusedNodes& 
   return assignment;
 }
 
-Status RewriteByProviders(Graph& graph, const SessionParts& parts, const StringMap& config) {
+Status RewriteByProviders(Graph& graph, const SessionParts& parts, const SessionOptions& options) {
   for (size_t i = 0; i < parts.providers.size(); ++i) {
     ExecutionProvider& provider = *parts.providers[i];
-    TracedPasses passes(parts.profiler.get(), config, provider.name());
+    TracedPasses passes(parts.profiler.get(), options, provider.name());
     TENON_RETURN_IF_ERROR(passes.RunRequired("provider_rewrites", graph, [&] {
       return provider.Rewrite(graph, static_cast<int32_t>(i), passes);
     }));
@@ -296,7 +296,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
   Graph& graph = *model.graph;
   TENON_ASSIGN_OR_RETURN(const std::unique_ptr<LoggedLimit> limit,
                          LoggedLimit::Of(options, context.logger));
-  TracedPasses runner(parts.profiler.get(), options.config);
+  TracedPasses runner(parts.profiler.get(), options);
   TENON_RETURN_IF_ERROR(runner.RunRequired(
       "model_check", graph, [&] { return CheckModel(model, CheckOptionsOf(options)); }));
   TENON_RETURN_IF_ERROR(graph.SettleParts());
@@ -352,7 +352,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
     context.assignment = AssignmentOf(graph, parts.providers.size(), fused);
   }
   if (options.optimization_level >= OptimizationLevel::kExtended) {
-    TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts, options.config));
+    TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts, options));
     TENON_RETURN_IF_ERROR(infer({}));
     TENON_RETURN_IF_ERROR(
         runner.RunRequired("partitioning", graph, [&] { return partitioner.Assign(graph); }));

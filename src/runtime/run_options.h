@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/logging.h"
+#include "base/progress.h"
 #include "base/string_map.h"
 #include "tensor/value.h"
 
@@ -31,6 +32,8 @@ struct RunOptions {
   std::optional<std::string> profile_prefix;
   // The reason why the run must not be repeated on another session; null: it may be.
   const char* not_repeatable = nullptr;
+  // Called before each step, and at the end; an answer of 0 ends the run with kFail.
+  Progress progress;
   // Receives a report of the run; may be null.
   RunReports* reports = nullptr;
   // Replaces the stream of its device; outlives the run. May be null.

@@ -65,6 +65,7 @@ Status RunPipeline::Run(const RunOptions& options, const RunArguments& run, RunA
   RunScope scope;
   const StopSignal stop(options.terminate, options.timeout);
   scope.stop = &stop;
+  if (options.progress) scope.progress = &options.progress;
   std::optional<Logger> logger;
   if (options.HasLog()) scope.logger = &MakeLog(options, environment_.logger, logger);
   std::optional<NvtxRanges> nvtx;

@@ -15,6 +15,7 @@ class Logger;
 struct Node;
 class NodeDump;
 class NvtxRanges;
+struct Progress;
 class Profiler;
 class RunMeter;
 class StreamSet;
@@ -33,6 +34,8 @@ struct RunScope {
   ThreadPool* threads = nullptr;
   // The run ends with an error soon after this is set; may be null.
   const StopSignal* stop = nullptr;
+  // Called before each step of the main graph, and at its end; may be null.
+  const Progress* progress = nullptr;
   // Which graph is running; null: the main graph.
   const SubgraphPlace* place = nullptr;
   // The streams of the run; null: those of the outermost plan's frame.

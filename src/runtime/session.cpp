@@ -191,7 +191,8 @@ Status Session::OptimizeAndPlan() {
                              !is_clients,
                              dump && *dump != nullptr && (*dump)->settings().shows_values(),
                              std::move(work_memory),
-                             profiler_.get()};
+                             profiler_.get(),
+                             options_.progress};
   TraceSpan planning(profiler_.get(), TraceCategory::kSession, "planning");
   TENON_ASSIGN_OR_RETURN(Plan plan, BuildPlan(*model_.graph, plan_parts));
   planning.AddArg("steps", std::to_string(plan.steps.size()));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/logging.h"
+#include "base/progress.h"
 #include "base/status.h"
 #include "base/string_map.h"
 #include "base/thread_pool_options.h"
@@ -59,6 +60,8 @@ struct SessionOptions {
   std::optional<Severity> severity;  // the environment's if absent
   int log_verbosity = 0;
   std::optional<LogSink> log_sink;  // the environment's if absent; outlives the session
+  // Called as the session is made; an answer of 0 ends that with kModelLoadCanceled.
+  Progress progress;
   // Session config entries by key, e.g. "session.intra_op.allow_spinning".
   StringMap config;
 };

@@ -7,6 +7,7 @@
 
 #include "base/exception_barrier.h"
 #include "base/logging.h"
+#include "base/progress.h"
 #include "ir/node_error.h"
 #include "runtime/frame_pool.h"
 #include "runtime/in_place.h"
@@ -306,11 +307,18 @@ void StepRunner::NotePlacements(const Step& step) const {
   }
 }
 
+Status StepRunner::ReportProgress(uint32_t index) const {
+  if (scope_.place != nullptr) return OkStatus();
+  return scope_.progress->Report("run", index - region_.begin, region_.end - region_.begin,
+                                 StatusCode::kFail);
+}
+
 Status StepRunner::RunPlanned() {
   const MemoryPlan& memory = *frame_.memory();
   for (const uint32_t index : memory.steps) {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
+    if (scope_.progress != nullptr) TENON_RETURN_IF_ERROR(ReportProgress(index));
     TENON_RETURN_IF_ERROR(TraceGiven(index));
     TENON_RETURN_IF_ERROR(MoveTo(index));
     if (memory.is_bound[index]) {
@@ -326,6 +334,7 @@ Status StepRunner::RunPlanned() {
     }
   }
   TENON_RETURN_IF_ERROR(MoveTo(region_.end));
+  if (scope_.progress != nullptr) TENON_RETURN_IF_ERROR(ReportProgress(region_.end));
   return TraceGiven(region_.end);
 }
 
@@ -386,6 +395,7 @@ Status StepRunner::RunUnplanned() {
   for (const uint32_t index : region_.steps) {
     const Step& step = plan_.steps[index];
     TENON_RETURN_IF_ERROR(scope_.CheckStop(*step.node));
+    if (scope_.progress != nullptr) TENON_RETURN_IF_ERROR(ReportProgress(index));
     TENON_RETURN_IF_ERROR(TraceGiven(index));
     TENON_RETURN_IF_ERROR(scope_.dump == nullptr ? RunUnboundStep(step) : RunDumped(step, [&] {
       return RunUnboundStep(step);
@@ -399,6 +409,7 @@ Status StepRunner::RunUnplanned() {
       if (!region_.IsFetched(slot)) frame_.value(slot) = Value();
     }
   }
+  if (scope_.progress != nullptr) TENON_RETURN_IF_ERROR(ReportProgress(region_.end));
   return TraceGiven(region_.end);
 }
 

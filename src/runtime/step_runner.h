@@ -65,6 +65,8 @@ class StepRunner {
   // Between steps of a planned run: drops given feeds that were last read before step `index`, and
   // gives memory to the outputs that are first written in it.
   Status MoveTo(uint32_t index);
+  // Tells the client that the steps of the main graph before step `index` are done.
+  Status ReportProgress(uint32_t index) const;
   // Drops a feed that the caller gave away and that no later step reads. The caller's stays if
   // another value of the frame uses its memory.
   void DropGiven(Slot slot);

@@ -4,6 +4,7 @@
 
 #include "ir/graph.h"
 #include "runtime/profiler.h"
+#include "runtime/session_options.h"
 
 namespace tenon {
 namespace {
@@ -28,14 +29,15 @@ class PassSpan {
 
 }  // namespace
 
-TracedPasses::TracedPasses(Profiler* profiler, const StringMap& config, std::string provider)
-    : profiler_(profiler), provider_(std::move(provider)) {
-  const auto entry = config.find("optimization.disable_specified_optimizers");
-  if (entry != config.end()) disabled_ = ";" + entry->second + ";";
+TracedPasses::TracedPasses(Profiler* profiler, const SessionOptions& options, std::string provider)
+    : profiler_(profiler), progress_(options.progress), provider_(std::move(provider)) {
+  const auto entry = options.config.find("optimization.disable_specified_optimizers");
+  if (entry != options.config.end()) disabled_ = ";" + entry->second + ";";
 }
 
 Result<size_t> TracedPasses::Run(std::string_view name, const Graph& graph, Pass pass) {
   if (!disabled_.empty() && disabled_.find(Format(";{};", name)) != std::string::npos) return 0;
+  TENON_RETURN_IF_ERROR(progress_.Report("optimize", 0, 0));
   if (profiler_ == nullptr) return pass();
   PassSpan span(profiler_, name, graph, provider_);
   Result<size_t> changes = pass();
@@ -45,6 +47,7 @@ Result<size_t> TracedPasses::Run(std::string_view name, const Graph& graph, Pass
 
 Status TracedPasses::RunRequired(std::string_view name, const Graph& graph,
                                  FunctionRef<Status()> pass) {
+  TENON_RETURN_IF_ERROR(progress_.Report("optimize", 0, 0));
   if (profiler_ == nullptr) return pass();
   const PassSpan span(profiler_, name, graph, provider_);
   return pass();

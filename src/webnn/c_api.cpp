@@ -165,7 +165,7 @@ OrtStatus* Begin(TenonBarrierRun* run, const OrtRunOptions* options, const Tenon
             Read(outputs[i], run->fetches[i]).WithContext(run->plan->session().outputs()[i].name));
         run->is_fetched[i] = outputs[i].is_used != 0;
       }
-      static const RunOptions defaults;
+      static const RunOptions& defaults = *new RunOptions();
       return run->run->Begin(options == nullptr ? defaults : options->run, run->feeds,
                              {run->is_fetched.get(), run->fetches.size()}, run->fetches);
     };

@@ -83,7 +83,7 @@ class Table final : public ShapeFunctionTable {
 }  // namespace
 
 const ShapeFunctionTable& ShapeFunctions() {
-  static const Table table;
+  static const Table& table = *new Table();
   return table;
 }
 

@@ -90,6 +90,16 @@ def test_the_library_has_the_number_of_the_interface(prefix):
     assert "soname: [libtenon.so.1]" in run("readelf", "--dynamic", prefix / "lib/libtenon.so")
 
 
+# EXIT-2
+@pytest.mark.skipif(shutil.which("nm") is None, reason="needs binutils")
+def test_nothing_is_destroyed_when_the_process_ends():
+    # A static variable with a destructor registers it with __cxa_atexit.
+    objects = sorted((BUILD / "src").rglob("*.o"))
+    assert objects
+    symbols = run("nm", "--undefined-only", "--print-file-name", *objects)
+    assert "__cxa_atexit" not in symbols, re.findall("(.*):.*__cxa_atexit", symbols)
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the figure is of x86-64")
 def test_the_library_keeps_its_size(prefix):
     assert (prefix / "lib/libtenon.so").stat().st_size <= 9_500_000  # docs/architecture.md, Choices

@@ -88,13 +88,18 @@ Status CheckNotCanceled(const OrtSessionOptions& options) {
   return Status(StatusCode::kModelLoadCanceled, "loading the model was canceled");
 }
 
-// `event` is the name in the trace of this thread's work, if there is one.
+// event  the name in the trace of this thread's work, if there is one
+// bytes  of the model's file, for the client's progress function
 template <class Source>
-Result<Model> Load(std::string_view event, const Source& read, const OrtSessionOptions& options) {
+Result<Model> Load(std::string_view event, uint64_t bytes, const Source& read,
+                   const OrtSessionOptions& options) {
   const TraceSpan span(TraceContext::CurrentProfiler(), TraceCategory::kSession, event);
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
   TENON_ASSIGN_OR_RETURN(const ReadOptions read_options, ReadOptionsOf(options));
+  const Progress& progress = options.session.progress;
+  TENON_RETURN_IF_ERROR(progress.Report("read", 0, bytes));
   TENON_ASSIGN_OR_RETURN(Model model, read(read_options));
+  TENON_RETURN_IF_ERROR(progress.Report("read", bytes, bytes));
   TENON_RETURN_IF_ERROR(CheckExpected(model, options));
   return model;
 }
@@ -251,13 +256,15 @@ struct Builder {
     }
     // Only the first session writes the compiled model.
     std::shared_ptr<const OrtSessionOptions> wanted = options;
-    if (*model == nullptr) {
+    const bool is_first = *model != nullptr;
+    if (!is_first) {
       const TraceScope context(profiler.get(), "load");
       TENON_ASSIGN_OR_RETURN(*model, Reload());
     } else if (auto with_context = WithContextModel(*options)) {
       wanted = std::move(with_context);
     }
     SessionOptions session_options = OptionsFor(*wanted, handle);
+    if (!is_first) session_options.progress = {};
     session_options.equal_names_are_equal_sizes = request.equal_names_are_equal_sizes;
     if (request.most_rewrites) {
       session_options.config["tenon.rewrite_limit"] = std::to_string(*request.most_rewrites);
@@ -309,6 +316,7 @@ std::shared_ptr<std::vector<std::byte>> CopyBytes(std::span<const std::byte> byt
 // The options, and the files in memory that they refer to.
 struct KeptOptions {
   explicit KeptOptions(const OrtSessionOptions& wanted) : options(wanted) {
+    options.session.progress = {};  // the client's lives until the first session is made
     if (DoBytesOutlive(options.session.config)) return;
     for (auto& [name, bytes] : options.external_files) {
       bytes = *files.emplace_back(CopyBytes(bytes));
@@ -364,7 +372,7 @@ Status CheckContextNodes(const Model& model, const OrtSessionOptions& options) {
 }  // namespace
 
 Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& options) {
-  struct stat info;
+  struct stat info = {};
   if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     return InvalidArgument(
         "'{}' is a directory: expected a model's file; a model package is opened with the model "
@@ -372,12 +380,13 @@ Result<Model> LoadModel(const std::string& path, const OrtSessionOptions& option
         path);
   }
   return Load(
-      "model_loading_uri", [&](const ReadOptions& read) { return ReadModel(path, read); }, options);
+      "model_loading_uri", static_cast<uint64_t>(info.st_size),
+      [&](const ReadOptions& read) { return ReadModel(path, read); }, options);
 }
 
 Result<Model> LoadModel(std::span<const std::byte> bytes, const OrtSessionOptions& options) {
   return Load(
-      kLoadingArray,
+      kLoadingArray, bytes.size(),
       [&](const ReadOptions& read) {
         return ReadModel(bytes, OwnerOf(bytes, read, options.session.config), InMemory(read));
       },
@@ -416,7 +425,7 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
   }
   return [content = CopyBytes(bytes), kept = std::move(kept)] {
     return Load(
-        kLoadingArray,
+        kLoadingArray, content->size(),
         [&](const ReadOptions& read) { return ReadModel(*content, content, InMemory(read)); },
         kept->options);
   };
@@ -425,6 +434,7 @@ ModelLoader LoaderFor(std::span<const std::byte> bytes, const OrtSessionOptions&
 Status StartSession(OrtSession& handle, Model&& model, const OrtSessionOptions& options,
                     ModelLoader reload) {
   TENON_RETURN_IF_ERROR(CheckNotCanceled(options));
+  TENON_RETURN_IF_ERROR(ChooseInstructionSet(options.session.config));
   handle.shares_allocators = ConfigFlag(options.session.config, kUseEnvAllocators, false);
   FallbackOptions fallback = FallbackOptions::From(options.session.config);
   fallback.has_model = reload != nullptr;

@@ -103,7 +103,7 @@ OrtStatus* CopyName(const OrtTrainingSession* sess, Names names, const char* wha
 }
 
 const RunOptions& RunOptionsOf(const OrtRunOptions* options) {
-  static const RunOptions defaults;
+  static const RunOptions& defaults = *new RunOptions();
   return options == nullptr ? defaults : options->run;
 }
 

@@ -225,7 +225,9 @@ HWY_INLINE void RunTileOf(const TileOf<T>& tile) {
   const size_t next_part = !tile.prefetches                         ? 0
                            : tile.alone && tile.depth > kAheadDepth ? kAheadDepth
                                                                     : tile.depth;
-  size_t remaining = tile.depth - next_part;
+  // Of whole unrolled steps, so that prefetching does not change the order of the sums.
+  const size_t first_part = (tile.depth - next_part) / kUnroll * kUnroll;
+  size_t remaining = first_part;
   for (int part = 0; part < 2; ++part) {
     for (; remaining >= kUnroll; remaining -= kUnroll) {
       cursor.KeepPointers();
@@ -236,7 +238,7 @@ HWY_INLINE void RunTileOf(const TileOf<T>& tile) {
       }
     }
     for (; remaining != 0; --remaining) cursor.Step(sums[0]);
-    remaining = next_part;
+    remaining = tile.depth - first_part;
     cursor.ahead = tile.next;
     cursor.ahead_stride = tile.next_stride;
   }
