@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import tenon
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, helper, numpy_helper
 
 HALF = np.float16
 RUNS = 4  # the first ones read the weights, or pack some of them
