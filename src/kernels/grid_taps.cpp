@@ -151,7 +151,8 @@ void Add(const int32_t* indices, const float* x, const float* factors, float* su
     const auto is_outside = hn::RebindMask(d, hn::Lt(at, hn::Zero(di)));
     const V elements = hn::GatherIndex(d, x, hn::Max(at, hn::Zero(di)));
     const V product = hn::Mul(elements, hn::LoadU(d, factors + i));
-    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), hn::IfThenZeroElse(is_outside, product)), d, sums + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, sums + i), hn::IfThenZeroElse(is_outside, product)), d,
+               sums + i);
   }
   for (; i < n; ++i) {
     if (indices[i] >= 0) sums[i] += x[indices[i]] * factors[i];

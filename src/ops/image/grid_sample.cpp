@@ -73,8 +73,7 @@ Status SampleMaps(const SampleSizes& sizes, const Grid<T>& grid, KernelContext& 
                   std::byte* memory, Sample&& sample) {
   const size_t entries = sizes.taps * sizes.block;
   context.ForEachTaskIn(
-      memory, sizes.tasks(), sizes.task_bytes<T>(),
-      [&](size_t task, std::byte* scratch) {
+      memory, sizes.tasks(), sizes.task_bytes<T>(), [&](size_t task, std::byte* scratch) {
         const size_t begin = task % sizes.blocks() * sizes.block;
         const size_t count = std::min(sizes.block, sizes.out - begin);
         const size_t first = task / sizes.blocks() % sizes.channel_blocks() * sizes.channel_block;

@@ -64,13 +64,13 @@ class GridGradient {
           context_.ForEachTask(images_ * groups, (2 * entries + room) * sizeof(float), add));
     }
     if (!context_.HasOutput(1)) return OkStatus();
-    return context_.ForEachTask(
-        images_ * blocks, (3 * entries + dims_.size() * room) * sizeof(float),
-        [&](size_t task, std::byte* memory) {
-          const size_t begin = task % blocks * block_;
-          TakeSlopes(task / blocks, begin, std::min(block_, out_ - begin),
-                     reinterpret_cast<float*>(memory));
-        });
+    return context_.ForEachTask(images_ * blocks,
+                                (3 * entries + dims_.size() * room) * sizeof(float),
+                                [&](size_t task, std::byte* memory) {
+                                  const size_t begin = task % blocks * block_;
+                                  TakeSlopes(task / blocks, begin, std::min(block_, out_ - begin),
+                                             reinterpret_cast<float*>(memory));
+                                });
   }
 
  private:
