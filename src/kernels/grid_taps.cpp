@@ -15,6 +15,7 @@
 namespace tenon::kernels {
 struct GridTable {
   decltype(&FindAxisTaps) find;
+  decltype(&JoinTaps) join;
   decltype(&AddSampled) add;
   decltype(&ContractTaps) contract;
 };
@@ -141,6 +142,28 @@ void Find(const GridAxis& axis, size_t count, int32_t* indices, float* weights, 
   }
 }
 
+void Join(int64_t dim, const int32_t* indices, const float* weights, const int32_t* own_indices,
+          const float* own_weights, int32_t* to_indices, float* to_weights, size_t n) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const size_t lanes = hn::Lanes(d);
+  const auto stride = static_cast<int32_t>(dim);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto outer = hn::LoadU(di, indices + i), inner = hn::LoadU(di, own_indices + i);
+    const auto joined = hn::Add(hn::Mul(outer, hn::Set(di, stride)), inner);
+    // All bits are set where one of them is negative.
+    hn::StoreU(hn::Or(joined, hn::ShiftRight<31>(hn::Or(outer, inner))), di, to_indices + i);
+    hn::StoreU(hn::Mul(hn::LoadU(d, weights + i), hn::LoadU(d, own_weights + i)), d,
+               to_weights + i);
+  }
+  for (; i < n; ++i) {
+    const int32_t outer = indices[i], inner = own_indices[i];
+    to_indices[i] = (outer | inner) < 0 ? -1 : outer * stride + inner;
+    to_weights[i] = weights[i] * own_weights[i];
+  }
+}
+
 void Add(const int32_t* indices, const float* x, const float* factors, float* sums, size_t n) {
   const D d;
   const hn::RebindToSigned<D> di;
@@ -177,7 +200,7 @@ void Contract(size_t taps, const float* terms, const float* factors, float* to, 
   }
 }
 
-const GridTable kTable = {&Find, &Add, &Contract};
+const GridTable kTable = {&Find, &Join, &Add, &Contract};
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -190,6 +213,12 @@ namespace tenon::kernels {
 void FindAxisTaps(const GridAxis& axis, size_t count, int32_t* indices, float* weights,
                   float* slopes) {
   TENON_SELECT_TABLE(GridTable, kTable).find(axis, count, indices, weights, slopes);
+}
+
+void JoinTaps(int64_t dim, const int32_t* indices, const float* weights, const int32_t* own_indices,
+              const float* own_weights, int32_t* to_indices, float* to_weights, size_t n) {
+  TENON_SELECT_TABLE(GridTable, kTable)
+      .join(dim, indices, weights, own_indices, own_weights, to_indices, to_weights, n);
 }
 
 void AddSampled(const int32_t* indices, const float* x, const float* factors, float* sums,

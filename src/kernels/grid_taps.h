@@ -24,6 +24,11 @@ struct GridAxis {
 void FindAxisTaps(const GridAxis& axis, size_t count, int32_t* indices, float* weights,
                   float* slopes);
 
+// Joins the taps of n positions along some axes, one each, with those along a further one of `dim`
+// elements. The results may take the place of the first ones.
+void JoinTaps(int64_t dim, const int32_t* indices, const float* weights, const int32_t* own_indices,
+              const float* own_weights, int32_t* to_indices, float* to_weights, size_t n);
+
 // sums[i] += x[indices[i]] * factors[i] for i in [0, n), where the index is not negative.
 void AddSampled(const int32_t* indices, const float* x, const float* factors, float* sums,
                 size_t n);

@@ -1,4 +1,4 @@
-"""GridSample of floats, in vectors, takes the samples that GridSample of doubles takes one by one."""
+"""GridSample of floats, found in vectors, beside that of doubles, found one by one."""
 
 from __future__ import annotations
 

@@ -212,17 +212,13 @@ class Grid {
     for (size_t axis = 1; axis < rank_; ++axis) {
       CopyPositions(axis, begin, count, work);
       kernels::FindAxisTaps(Axis(axis), count, own_indices, work, nullptr);
-      const auto dim = static_cast<int32_t>(dims_[axis]);
       // From the back, so that no combination is overwritten before its last use.
       for (size_t before = size; before > 0;) {
         before -= count;
         for (size_t k = per_axis; k-- > 0;) {
           const size_t own = k * count, at = before * per_axis + own;
-          for (size_t i = 0; i < count; ++i) {
-            const int32_t outer = indices[before + i], inner = own_indices[own + i];
-            indices[at + i] = (outer | inner) < 0 ? -1 : outer * dim + inner;
-            weights[at + i] = weights[before + i] * work[own + i];
-          }
+          kernels::JoinTaps(dims_[axis], indices + before, weights + before, own_indices + own,
+                            work + own, indices + at, weights + at, count);
         }
       }
       size *= per_axis;
