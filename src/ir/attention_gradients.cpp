@@ -1,4 +1,4 @@
-// The gradients of Attention, and of GroupQueryAttention and MultiHeadAttention without caches.
+// The gradients of Attention, GroupQueryAttention and MultiHeadAttention.
 // What ScaledDotProductAttentionGrad does not compute is computed again by simpler operators.
 #include <array>
 #include <cmath>
@@ -233,7 +233,7 @@ Result<Gradients> Attention(Builder& b, const Inputs& in) {
 
 // ---- GroupQueryAttention ------------------------------------------------------------------------
 
-// Without a cache every sequence begins with its first query, so that the lengths of sequences
+// Without a past every sequence begins with its first query, so that the lengths of sequences
 // matter only where later keys are seen.
 class GroupQuery {
  public:
@@ -244,7 +244,8 @@ class GroupQuery {
     kPastKeys,
     kPastValues,
     kLastPositions,
-    kCos = 7,
+    kTotal,
+    kCos,
     kSin,
     kPositions,
     kScoreBias,
@@ -260,10 +261,13 @@ class GroupQuery {
         heads_(node.GetInt("num_heads", 1)),
         kv_heads_(node.GetInt("kv_num_heads", 1)) {}
 
-  // `bias_varies`: whether the bias of the scores is to have a gradient.
-  ValueId Of(bool bias_varies) {
+  // The results, and with a past the present keys and values. `bias_varies`: whether the bias of
+  // the scores is to have a gradient.
+  Gradients Of(bool bias_varies) {
     HeadProduct heads;
     Split(&heads);
+    const bool has_past = Given(kPastKeys) != ValueId::kNone;
+    if (has_past) CountRows(heads.k);
     heads.q = Edited(heads.q, kQueryNorm);
     heads.k = Edited(heads.k, kKeyNorm);
     if (const float scale = node_.GetFloat("scale", 0); scale != 0) heads.scale = scale;
@@ -274,20 +278,64 @@ class GroupQuery {
       heads.left = window - 1;
     }
     if (!is_causal) {
-      const int64_t any[] = {-1};
-      const ValueId last = b_.Op("Reshape", {Given(kLastPositions), b_.Integers(any)});
-      heads.key_lengths = Add(b_, b_.CastTo(last, Integer(b_, 1)), Integer(b_, 1));
+      heads.key_lengths = Lengths();
+    } else if (has_past) {
+      heads.position = AlongAxis(b_, past_, 0, 4);
+    }
+    if (has_past) {
+      heads.k = Present(kPastKeys, heads.k);
+      heads.v = Present(kPastValues, heads.v);
     }
     heads.mask = Given(kScoreBias);
     heads.sinks = Given(kSinks);
     if (heads.sinks == ValueId::kNone && node_.GetInt("smooth_softmax", -1) == 1) {
       heads.sinks = b_.Op("Expand", {b_.Scalar(0, heads.q), Integer(b_, heads_)});
     }
-    return ProductOf(b_, heads, {heads_, kv_heads_}, bias_varies);
+    Gradients made = {ProductOf(b_, heads, {heads_, kv_heads_}, bias_varies)};
+    if (has_past) made.insert(made.end(), {heads.k, heads.v});
+    return made;
   }
 
  private:
   ValueId Given(size_t i) const { return i < inputs_.size() ? inputs_[i] : ValueId::kNone; }
+
+  ValueId Flat(size_t i) {
+    const int64_t any[] = {-1};
+    return b_.CastTo(b_.Op("Reshape", {Given(i), b_.Integers(any)}), Integer(b_, 1));
+  }
+  // How many keys each sequence has, [batch].
+  ValueId Lengths() { return Add(b_, Flat(kLastPositions), Integer(b_, 1)); }
+
+  // How many rows each sequence has in the past, and where each row of the present comes from: the
+  // past's rows of all sequences, and their new ones.
+  void CountRows(ValueId keys) {
+    const ValueId one = Integer(b_, 1), zero = Integer(b_, 0);
+    const ValueId added = Sizes(b_, keys, 2, 3), total = Flat(kTotal);
+    const ValueId stored = Sizes(b_, Given(kPastKeys), 2, 3);
+    // A total of only the new rows says that the past is not to be read.
+    past_ = Where(b_, b_.Op("Equal", {total, added}), zero, Sub(b_, Lengths(), added));
+    const ValueId rows = b_.Op("Squeeze", {b_.Op("Max", {stored, total})});
+    const ValueId row = Unsqueezed(b_, NumbersTo(b_, rows), 0);
+    const ValueId count = Unsqueezed(b_, past_, 1), end = Add(b_, count, added);
+    const ValueId source =
+        Where(b_, b_.Op("Less", {row, count}), row, Add(b_, Sub(b_, row, count), stored));
+    const ValueId last = Sub(b_, Add(b_, stored, added), one);
+    const ValueId first = Mul(b_, Numbers(b_, keys, 0), Add(b_, stored, added));
+    source_ = Add(b_, b_.Op("Min", {source, last}), Unsqueezed(b_, first, 1));
+    // Rows after the new ones are zeros.
+    const int64_t axes[] = {1, 3};
+    is_there_ = b_.Op("Unsqueeze", {b_.Op("Less", {row, end}), b_.Integers(axes)});
+  }
+
+  // Rows of the past followed by those of a tensor, for each sequence. [batch, heads, rows, size]
+  ValueId Present(size_t past, ValueId added) {
+    const ValueId all = Transposed(b_, Joined(b_, {Given(past), added}, 2), Swapped());
+    const int64_t rows[] = {-1};
+    const ValueId lines =
+        b_.Op("Reshape", {all, Joined(b_, {b_.Integers(rows), Sizes(b_, all, 2, 4)}, 0)});
+    const ValueId found = Transposed(b_, b_.Op("Gather", {lines, source_}), Swapped());
+    return Where(b_, is_there_, found, b_.Scalar(0, added));
+  }
 
   void Split(HeadProduct* heads) {
     if (Given(kKey) != ValueId::kNone) {
@@ -318,27 +366,44 @@ class GroupQuery {
     const auto part = [&](ValueId first, ValueId end) {
       return b_.Op("Slice", {heads, first, end, Integer(b_, 3)});
     };
-    const ValueId positions = Given(kPositions);
-    const ValueId turned = b_.Op(
-        "RotaryEmbedding",
-        {part(Integer(b_, 0), rotated), positions == ValueId::kNone ? Integer(b_, 0) : positions,
-         inputs_[kCos], inputs_[kSin]},
-        Attributes(Int("interleaved", node_.GetInt("rotary_interleaved", 0))), kMicrosoft);
+    const ValueId turned =
+        b_.Op("RotaryEmbedding",
+              {part(Integer(b_, 0), rotated), Positions(), inputs_[kCos], inputs_[kSin]},
+              Attributes(Int("interleaved", node_.GetInt("rotary_interleaved", 0))), kMicrosoft);
     return Joined(b_, {turned, part(rotated, SizeOf(b_, heads, 3))}, 3);
+  }
+
+  // The positions of the queries: those after the past.
+  ValueId Positions() {
+    if (Given(kPositions) != ValueId::kNone) return Given(kPositions);
+    if (past_ == ValueId::kNone) return Integer(b_, 0);
+    return Add(b_, Unsqueezed(b_, past_, 1), Unsqueezed(b_, Numbers(b_, inputs_[kQuery], 1), 0));
   }
 
   Builder& b_;
   const Node& node_;
   const std::vector<ValueId>& inputs_;
   const int64_t heads_, kv_heads_;
+  ValueId past_ = ValueId::kNone;  // [batch]; kNone without a past
+  ValueId source_ = ValueId::kNone,
+          is_there_ = ValueId::kNone;  // [batch, rows], [batch, 1, rows, 1]
 };
 
 Result<Gradients> GroupQueryAttention(Builder& b, const Inputs& in) {
-  TENON_RETURN_IF_ERROR(CheckWithout(b, in, GroupQuery::kPastKeys, "a cache"));
-  TENON_RETURN_IF_ERROR(CheckWithout(b, in, GroupQuery::kPastValues, "a cache"));
+  const ValueId key = in.x(GroupQuery::kKey);
+  const SymbolicShape* shape = key == ValueId::kNone ? nullptr : b.ShapeOf(key);
+  const bool is_shared = shape && shape->rank() > 1 && (*shape)[1] == Dim(0);
+  const bool slides = in.node.GetInt("sliding_window_cache", 0) != 0;
+  if (is_shared || slides || in.node.GetString("k_quant_type", "NONE") != "NONE" ||
+      in.node.GetString("v_quant_type", "NONE") != "NONE") {
+    return NotImplemented("{}-{} ({}) has no gradient yet with a cache that {}", in.node.op_type,
+                          in.node.opset, in.node.Describe(),
+                          is_shared ? "another one fills"
+                          : slides  ? "slides"
+                                    : "is quantized");
+  }
   return OfComposition(b, in, [&](const std::vector<ValueId>& inputs) {
-    const bool bias_varies = in.Needs(in.x(GroupQuery::kScoreBias));
-    return Gradients{GroupQuery(b, in.node, inputs).Of(bias_varies)};
+    return GroupQuery(b, in.node, inputs).Of(in.Needs(in.x(GroupQuery::kScoreBias)));
   });
 }
 
@@ -432,8 +497,8 @@ ValueId PaddingAddends(Builder& b, const HeadProduct& heads, ValueId mask, int64
 }
 
 Result<Gradients> MultiHeadAttention(Builder& b, const Inputs& in) {
-  for (const size_t i : {kPastKeys, kPastValues, kPastLength, kIndirection}) {
-    TENON_RETURN_IF_ERROR(CheckWithout(b, in, i, "a cache"));
+  for (const size_t i : {kPastLength, kIndirection}) {
+    TENON_RETURN_IF_ERROR(CheckWithout(b, in, i, "a cache of which a part is used"));
   }
   MultiHeadRanks ranks;
   TENON_ASSIGN_OR_RETURN(ranks.q, RankOf(b, in, in.x(kQ)));
@@ -451,6 +516,11 @@ Result<Gradients> MultiHeadAttention(Builder& b, const Inputs& in) {
     if (input(kBias) != ValueId::kNone) {
       AddBias(b, inputs[kBias], ranks.k == 4, head_count, &heads);
     }
+    if (input(kPastKeys) != ValueId::kNone) {
+      heads.k = Joined(b, {inputs[kPastKeys], heads.k}, 2);
+      heads.v = Joined(b, {inputs[kPastValues], heads.v}, 2);
+      heads.position = Sizes(b, inputs[kPastKeys], 2, 3);
+    }
     heads.mask = input(kScoreBias);
     if (ranks.padding > 0) {
       const auto filter = static_cast<double>(in.node.GetFloat("mask_filter_value", -10000));
@@ -459,7 +529,10 @@ Result<Gradients> MultiHeadAttention(Builder& b, const Inputs& in) {
     }
     heads.scale = ScaleOf(in.node);
     if (in.node.GetInt("unidirectional", 0) != 0) heads.right = 0;
-    return Gradients{ProductOf(b, heads, {head_count, head_count}, in.Needs(in.x(kScoreBias)))};
+    // Without a causal mask no position matters.
+    if (heads.right < 0) heads.position = ValueId::kNone;
+    return Gradients{ProductOf(b, heads, {head_count, head_count}, in.Needs(in.x(kScoreBias))),
+                     heads.k, heads.v};
   });
 }
 

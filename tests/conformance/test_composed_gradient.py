@@ -122,17 +122,18 @@ def test_scores_have_no_gradient() -> None:
 
 
 GQA = "n = Constant <value = int32 {2}> ()\nl = Constant <value = int32[1] {1}> ()\n"
-EMPTY = "p = Constant <value = double[1, 1, 1, 2] {0, 0}> ()\n"
+EMPTY = "p = Constant <value = double[1, 1, 3, 2] {0, 0, 0, 0, 0, 0}> ()\n"
 CACHES = {
     "GroupQueryAttention": (
-        f"{GQA}{EMPTY}y, k, v = com.microsoft.GroupQueryAttention <num_heads=1, kv_num_heads=1>"
-        "(a, a, a, p, p, l, n)",
-        "GroupQueryAttention-1 (GroupQueryAttention node #3) has no gradient yet with a cache:"
-        " expected no input 3, got 'p'",
+        f"{GQA}{EMPTY}y, k, v = com.microsoft.GroupQueryAttention <num_heads=1, kv_num_heads=1,"
+        " local_window_size=1, sliding_window_cache=1> (a, a, a, p, p, l, n)",
+        "GroupQueryAttention-1 (GroupQueryAttention node #3) has no gradient yet with a cache that"
+        " slides",
     ),
     "MultiHeadAttention": (
-        f"{EMPTY}y, k, v = com.microsoft.MultiHeadAttention <num_heads=1> (a, a, a, , , , p, p)",
-        "has no gradient yet with a cache: expected no input 6, got 'p'",
+        f"{GQA}{EMPTY}y, k, v = com.microsoft.MultiHeadAttention <num_heads=1>"
+        " (a, a, a, , , , p, p, l)",
+        "has no gradient yet with a cache of which a part is used: expected no input 8, got 'l'",
     ),
     "LinearAttention": (
         "y, s = com.microsoft.LinearAttention <q_num_heads=1, kv_num_heads=1, state_window=2,"

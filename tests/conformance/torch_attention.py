@@ -125,6 +125,47 @@ def group_query_attention(v: Tensors, o: Options) -> torch.Tensor:
     return heads_last(product(q, k, value, seen, addends=v.get("bias"), sinks=sinks, **settings))
 
 
+def group_query_attention_of_past(v: Tensors, o: Options) -> torch.Tensor:
+    heads, kv_heads, total = o["num_heads"], o["kv_num_heads"], o["total"]
+    counts = {"q": heads, "k": kv_heads, "v": kv_heads}
+    if "k" in v:
+        q, k, value = (heads_first(v[name], count) for name, count in counts.items())
+    else:
+        q, k, value = heads_first(v["q"], sum(counts.values())).split([*counts.values()], 1)
+    past, length = torch.tensor(o["past"]).reshape(-1, 1), q.shape[2]
+    position = past + torch.arange(length)
+    if "do_rotary" in o:
+        at = v.get("positions", position)
+        q, k = (rotate(x, v["cos"][at], v["sin"][at], o["rotary_interleaved"]) for x in (q, k))
+    rows = max(total, v["past_key"].shape[2])
+    presents = []
+    for held, added in ((v["past_key"], k), (v["past_value"], value)):
+        whole = functional.pad(held, [0, 0, 0, rows - held.shape[2]])
+        for i, start in enumerate(o["past"]):
+            place = torch.zeros_like(whole, dtype=torch.bool)
+            place[i, :, start : start + length] = True
+            whole = whole.masked_scatter(place, added[i])
+            rest = torch.zeros_like(place)
+            rest[i, :, start + length :] = True
+            whole = whole.masked_fill(rest, 0.0)
+        presents.append(whole)
+    k, value = presents
+    key, left = torch.arange(rows), (o["local_window_size"] or 0) - 1
+    seen = near(position[:, None, :, None], key, left, 0 if o["causal"] else -1)
+    ends = past + length if o["causal"] else v["last"] + 1
+    seen = seen & (key < ends.reshape(-1, 1, 1, 1))
+    bias = v.get("bias")
+    if bias is not None:
+        bias = functional.pad(bias, [0, rows - total])
+    settings = {"scale": o["scale"], "softcap": o["softcap"], "sinks": v.get("sinks")}
+    y = heads_last(product(q, k, value, seen, addends=bias, **settings))
+    return torch.cat([x.flatten() for x in (y, k, value)])
+
+
+def multi_head_attention_of_past(v: Tensors, o: Options) -> torch.Tensor:
+    return multi_head_attention(v, o)
+
+
 def multi_head_attention(v: Tensors, o: Options) -> torch.Tensor:
     heads, form = o["heads"], o["form"]
     if form == "packed":
@@ -142,7 +183,12 @@ def multi_head_attention(v: Tensors, o: Options) -> torch.Tensor:
         q = q + parts[0]
         if form != "heads":
             k, value = k + parts[1], value + parts[2]
-    query, key = torch.arange(q.shape[2]).reshape(-1, 1), torch.arange(k.shape[2])
+    past = 0
+    if "past_key" in v:
+        past = v["past_key"].shape[2]
+        k = torch.cat([v["past_key"], k], 2)
+        value = torch.cat([v["past_value"], value], 2)
+    query, key = torch.arange(q.shape[2]).reshape(-1, 1) + past, torch.arange(k.shape[2])
     seen = near(query, key, -1, 0 if o["is_causal"] else -1)
     addends, batch = v.get("scores", torch.zeros(())), len(q)
     if "padding" in v:
@@ -156,7 +202,8 @@ def multi_head_attention(v: Tensors, o: Options) -> torch.Tensor:
             counts = key < padding[:batch].reshape(-1, 1, 1, 1)
             counts = counts & (key >= first.reshape(-1, 1, 1, 1))
         addends = addends - 3.0 * ~counts
-    return heads_last(product(q, k, value, seen, addends=addends, scale=o["scale"]))
+    y = heads_last(product(q, k, value, seen, addends=addends, scale=o["scale"]))
+    return torch.cat([x.flatten() for x in (y, k, value)]) if past else y
 
 
 def linear_attention(v: Tensors, o: Options) -> torch.Tensor:

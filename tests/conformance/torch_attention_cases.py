@@ -177,6 +177,88 @@ def multi_head_attention(rng: Generator, factor: int) -> Case:
     )
 
 
+@family(16)
+def group_query_attention_of_past(rng: Generator, factor: int) -> Case:
+    heads, kv_heads = heads_of(rng)
+    batch, length, size = draw(rng, 1, 3), draw(rng, 1, 3) * factor, 2 * draw(rng, 1, 3)
+    stored = draw(rng, 1, 5) * factor
+    past = rng.integers(0, stored + 1, batch) * (draw(rng, 0, 3) > 0)
+    total = int(past.max()) + length
+    inputs = {
+        "q": uniform(rng, batch, length, heads * size),
+        "k": uniform(rng, batch, length, kv_heads * size),
+        "v": uniform(rng, batch, length, kv_heads * size),
+        "past_key": uniform(rng, batch, kv_heads, stored, size),
+        "past_value": uniform(rng, batch, kv_heads, stored, size),
+    }
+    if draw(rng, 0, 1):
+        inputs["q"] = np.concatenate([inputs["q"], inputs.pop("k"), inputs.pop("v")], 2)
+    differentiated = list(inputs)
+    # Padding may follow the first tokens of a sequence.
+    missing = rng.integers(0, length, batch) * (total == length)
+    inputs["last"] = (past + length - 1 - missing).astype(np.int32)
+    options: dict[str, Any] = {"num_heads": heads, "kv_num_heads": kv_heads}
+    causal, window = pick(rng, (1, None), (1, 2), (1, 3), (0, None))
+    options |= {"causal": causal, "local_window_size": window, "scale": pick(rng, None, 0.375)}
+    options["softcap"] = pick(rng, None, 1.5)
+    if draw(rng, 0, 1):
+        options |= {"do_rotary": 1, "rotary_interleaved": draw(rng, 0, 1)}
+        angles = uniform(rng, total + 2, size // 2)
+        inputs |= {"cos": np.cos(angles), "sin": np.sin(angles)}
+        if draw(rng, 0, 1):
+            inputs["positions"] = rng.integers(0, total + 2, [batch, length])
+    if draw(rng, 0, 1):
+        inputs["bias"] = uniform(rng, pick(rng, 1, batch), pick(rng, 1, heads), length, total)
+        differentiated.append("bias")
+    if draw(rng, 0, 1):
+        inputs["sinks"] = uniform(rng, heads)
+        differentiated.append("sinks")
+    order = ("q", "k", "v", "past_key", "past_value", "last", "total", "cos", "sin", "positions")
+    given = listed({**inputs, "total": None}, *order, "bias", "sinks")
+    node = f"{MICROSOFT}GroupQueryAttention {attributes(**options)} ({given})"
+    nodes = f"""total = Constant <value = int32 {{{total}}}> ()
+        a, present_key, present_value = {node}
+        {flat("a", "present_key", "present_value")}"""
+    options |= {"past": past, "total": total}
+    return Case(nodes, inputs, options, 24, tuple(differentiated), types=("float32",))
+
+
+@family(12)
+def multi_head_attention_of_past(rng: Generator, factor: int) -> Case:
+    batch, heads, size, value_size = draw(rng, 1, 3), draw(rng, 1, 3), draw(rng, 1, 4), 3
+    queries, keys, past = (draw(rng, 1, 4) * factor for _ in range(3))
+    inputs = {
+        "q": uniform(rng, batch, queries, heads * size),
+        "k": uniform(rng, batch, keys, heads * size),
+        "v": uniform(rng, batch, keys, heads * value_size),
+        "past_key": uniform(rng, batch, heads, past, size),
+        "past_value": uniform(rng, batch, heads, past, value_size),
+    }
+    if draw(rng, 0, 1):
+        inputs["bias"] = uniform(rng, heads * (2 * size + value_size))
+    if draw(rng, 0, 1):
+        shape = pick(rng, 1, batch), pick(rng, 1, heads), queries, past + keys
+        inputs["scores"] = uniform(rng, *shape)
+    differentiated = tuple(inputs)
+    padding = pick(rng, "none", "keys", "lengths")
+    if padding == "keys":
+        inputs["padding"] = rng.integers(0, 2, [batch, past + keys]).astype(np.int32)
+    elif padding == "lengths":
+        inputs["padding"] = rng.integers(1, past + keys + 1, batch).astype(np.int32)
+    options = {"heads": heads, "scale": pick(rng, None, 0.375), "is_causal": draw(rng, 0, 1)}
+    given = attributes(
+        num_heads=heads,
+        scale=options["scale"],
+        mask_filter_value=-3.0,
+        unidirectional=options["is_causal"],
+    )
+    order = "q", "k", "v", "bias", "padding", "scores", "past_key", "past_value"
+    node = f"{MICROSOFT}MultiHeadAttention {given} ({listed(inputs, *order)})"
+    nodes = f"a, present_key, present_value = {node}\n{flat('a', 'present_key', 'present_value')}"
+    options |= {"form": "separate", "padding": padding}
+    return Case(nodes, inputs, options, 24, differentiated, types=("float32",))
+
+
 @family(10)
 def linear_attention(rng: Generator, factor: int) -> Case:
     domain = pick(rng, "", MICROSOFT)

@@ -158,9 +158,9 @@ def test_runs_at_random_lengths_take_the_memory_of_the_longest() -> None:
 
     assert memory_after(1000) <= 1.1 * memory_after(0)
 
+
 # Prints how much memory of its own, in MiB, a session on a model in a file takes until its first
 # run is over: weights of 4 bits whose scales, 16 MiB, begin at an odd address of the file.
-# is over: weights of 4 bits whose scales, 16 MiB, begin at an odd address of the file.
 COSTS_OF_SCALES = """
 import pathlib, sys
 import numpy as np, onnx, tenon

@@ -357,6 +357,19 @@ NORMALIZATIONS = {
         [(IMAGE, floats(4), floats(4))],
     ),
 }
+SIGNED = torch.tensor([-torch.inf, -2.0, -0.0, 0.0, 1e-30, 3.0, torch.inf, torch.nan])
+ANGLES = {
+    "atan2": (torch.atan2, [(X, ROW), (1e30 * X, 1e-30 * ROW)]),
+    "atan2_of_zeros": (
+        lambda a, b: torch.atan2(a.detach(), b.detach()),
+        [(SIGNED[:, None], SIGNED)],
+    ),
+    "hypot": (torch.hypot, [(X, ROW), (1e30 * X, 1e30 * ROW)]),
+    "hypot_of_zeros": (
+        lambda a, b: torch.hypot(a.detach(), b.detach()),
+        [(SIGNED[:7, None], SIGNED[:7])],
+    ),
+}
 REDUCTIONS = {
     "sum": (torch.sum, [X, integers(4, 5), truths(9), floats()]),
     "sum_axis": (lambda x: x.sum(1), [X, integers(4, 5)]),
@@ -413,6 +426,12 @@ SHAPES = {
     "unsqueeze": (lambda x: x.unsqueeze(-1) * x.unsqueeze(1), [floats(3, 5)]),
     "repeat": (lambda x: x.repeat(2, 3, 1, 2), [X]),
     "flip": (lambda x: x.flip((0, 2)), [X]),
+    "roll_all": (lambda x: x.roll(-40), [X]),
+    "pad_circular": (
+        lambda x: F.pad(x, (1, 2, 1, 1), mode="circular"),
+        [floats(2, 3, 4, 5)],
+    ),
+    "empty": (lambda x: torch.empty_permuted([5, 7], [1, 0]).copy_(x[0]) * 2, [X]),
     "roll": (lambda x: x.roll((2, -3, 3), (1, 2, 0)), [X]),
     "cat": (lambda a, b: torch.cat([a, b, a], 1), [(X, floats(3, 2, 7))]),
     "cat_empty": (lambda x: torch.cat([x[:, :0], x, x.new_zeros(0)], 1) * 2, [X]),
@@ -602,6 +621,11 @@ INDEXING = {
         ),
         [(floats(4, 5), floats(4, 5))],
     ),
+    "put": (
+        lambda x, s: (x.put(torch.tensor([[4, -1]]), s), x.put(torch.tensor([[4, 4]]), s, True)),
+        [(X, floats(1, 2))],
+    ),
+    "take": (lambda x: x.take(torch.tensor([[4, -1, 4]])), [X]),
     "index_put_apart": (
         lambda x, i, j, s: torch.ops.aten.index_put(x, [i, None, j], s),
         [(X, torch.tensor([2, 0]), torch.tensor([3, 3]), floats(2, 5))],
@@ -662,7 +686,7 @@ FAMILIES = {
     "unary": UNARY, "binary": BINARY, "products": PRODUCTS, "convolutions": CONVOLUTIONS,
     "normalizations": NORMALIZATIONS, "reductions": REDUCTIONS, "shapes": SHAPES,
     "indexing": INDEXING, "losses": LOSSES, "recurrent": RECURRENT,
-    "views": VIEWS, "samples": SAMPLES, "distances": DISTANCES,
+    "views": VIEWS, "samples": SAMPLES, "distances": DISTANCES, "angles": ANGLES,
 }  # fmt: skip
 CASES = [
     (f"{family}-{name}-{i}", function, inputs if isinstance(inputs, tuple) else (inputs,))
@@ -673,8 +697,6 @@ CASES = [
 # What stays in PyTorch, beside the operator that a case is for.
 LEFT = {
     "cat_empty": ["aten.full.default", "aten.slice.Tensor", "aten.slice_backward.default"],
-    "atanh": ["aten.empty_permuted.default"],
-    "at_elements": ["aten.empty.memory_format"],
     "dropout": ["aten.bernoulli.p", "aten.empty.memory_format"],
     "dropout_permuted": ["aten.bernoulli.p", "aten.empty.memory_format"],
 }

@@ -11,8 +11,6 @@ import torch
 from ._decompositions import draws_random_numbers
 from ._graph import TYPES, GraphBuilder, wide
 
-_EMPTY = {torch.ops.aten.empty.memory_format, torch.ops.aten.empty_permuted.default}
-
 Rule = Callable[[GraphBuilder, torch.fx.Node], Any]
 Condition = Callable[[torch.fx.Node], str]
 
@@ -142,8 +140,6 @@ def _why_no_rule(node: torch.fx.Node) -> str:
         return "it is no operator"
     if draws_random_numbers(node.target):
         return "it draws random numbers"
-    if node.target in _EMPTY:
-        return "it only reserves memory"
     return "" if node.target in _rules else "there is no rule for it"
 
 

@@ -12,6 +12,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 # Each registers its rules.
 from . import (  # noqa: F401
     _rules_activations,
+    _rules_angles,
     _rules_attention,
     _rules_convolutions,
     _rules_distances,

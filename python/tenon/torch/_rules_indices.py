@@ -106,6 +106,24 @@ def _scatter_add(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return _scatter(graph, node, graph.value(arguments(node)[3]), "add")
 
 
+def _unless_put(node: torch.fx.Node) -> str:
+    accumulates = argument(node, 3, "accumulate", False)
+    return unless_number(node) if accumulates else ""
+
+
+@rule(aten.put.default, unless=_unless_put)
+def _put(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    source, index, values = arguments(node)[:3]
+    names = [
+        graph.reshape(graph.value(source), [-1]),
+        graph.reshape(graph.value(index, torch.int64), [-1]),
+        graph.reshape(graph.value(values), [-1]),
+    ]
+    reduction = "add" if argument(node, 3, "accumulate", False) else "none"
+    name = graph.op("ScatterElements", *names, axis=0, reduction=reduction)
+    return graph.reshape(name, shape_of(node))
+
+
 # The operator's name for the reduction, and the number that changes no result.
 _REDUCTIONS = {
     "sum": ("add", lambda _: 0),

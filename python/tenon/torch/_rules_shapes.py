@@ -16,6 +16,7 @@ from ._lowering import (
     shape_of,
     type_of,
     unless_number,
+    why_not,
 )
 
 aten = torch.ops.aten
@@ -24,6 +25,11 @@ _RESHAPES = {
     aten.view.default,
     aten.squeeze.dims,
     aten.unsqueeze.default,
+}
+_EMPTY = {
+    aten.empty.memory_format,
+    aten.empty_permuted.default,
+    aten.new_empty_strided.default,
 }
 # Views of all elements of a tensor. They cost nothing in PyTorch.
 DENSE_VIEWS = {
@@ -35,6 +41,7 @@ DENSE_VIEWS = {
 # A region of nothing but these is not worth a session.
 FREE = {
     *DENSE_VIEWS,
+    *_EMPTY,
     aten.as_strided.default,
     aten.select.int,
     aten.slice.Tensor,
@@ -46,6 +53,16 @@ FREE = {
 }
 
 _LAST = 2**63 - 1
+
+
+def _unless_overwritten(node: torch.fx.Node) -> str:
+    is_lowered = all(user.op != "output" and not why_not(user) for user in node.users)
+    return "" if is_lowered else "it only reserves memory"
+
+
+@rule(*_EMPTY, unless=_unless_overwritten)
+def _empty(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.expand(graph.constant(0, type_of(node)), shape_of(node))
 
 
 @rule(*_RESHAPES)
@@ -80,20 +97,20 @@ def _flip(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Slice", graph.value(arguments(node)[0]), *map(graph.constant, bounds))
 
 
-def _unless_axes(node: torch.fx.Node) -> str:
-    return "" if argument(node, 2, "dims") else "it rolls all elements"
-
-
-@rule(aten.roll.default, unless=_unless_axes)
+@rule(aten.roll.default)
 def _roll(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     name, shape = graph.value(arguments(node)[0]), shape_of(node)
-    for shift, axis in zip(arguments(node)[1], arguments(node)[2], strict=True):
+    axes = argument(node, 2, "dims")
+    if not axes:
+        # All elements are one line.
+        name, shape, axes = graph.reshape(name, [-1]), [math.prod(shape)], [0]
+    for shift, axis in zip(arguments(node)[1], axes, strict=True):
         size = shape[axis]
         at = -shift % size
         if at > 0:
             parts = _cut(graph, name, axis, at, size), _cut(graph, name, axis, 0, at)
             name = graph.op("Concat", *parts, axis=axis)
-    return name
+    return name if argument(node, 2, "dims") else graph.reshape(name, shape_of(node))
 
 
 @rule(aten.cat.default, ignores_empty=True)

@@ -34,14 +34,19 @@ Status InferGridSample(const GridSampleAttrs& attrs, ShapeContext& context) {
 struct SampleSizes {
   size_t rank, images, channels;
   size_t in, out;  // elements of a map
-  size_t taps, block, channel_block;
+  size_t taps, axis_taps, block, channel_block;
 
+  // Of a task, with A's: the taps' weights and indices, and room to find them.
+  template <class A>
+  size_t task_bytes() const {
+    return block * (taps * (sizeof(A) + sizeof(int32_t)) + 2 * axis_taps * sizeof(A));
+  }
   size_t blocks() const { return CeilDiv(out, block); }
   size_t channel_blocks() const { return CeilDiv(channels, channel_block); }
   size_t tasks() const { return images * channel_blocks() * blocks(); }
 };
 
-Result<SampleSizes> SizesOf(const Shape& x, const Shape& y, SampleMode mode) {
+Result<SampleSizes> SizesOf(const Shape& x, const Shape& y, const SampleOptions& options) {
   constexpr size_t kMostTaps = 4096;  // of all positions of a task: they fit in the L1 cache
   constexpr size_t kChannels = 64;
   SampleSizes sizes;
@@ -54,9 +59,9 @@ Result<SampleSizes> SizesOf(const Shape& x, const Shape& y, SampleMode mode) {
   sizes.in = static_cast<size_t>(x.Product(2, x.rank()));
   sizes.out = static_cast<size_t>(y.Product(2, y.rank()));
   if (sizes.in > INT32_MAX) return NotImplemented("maps of {} elements", sizes.in);
-  const size_t per_axis = mode == SampleMode::kNearest ? 1 : mode == SampleMode::kLinear ? 2 : 4;
+  sizes.axis_taps = options.taps();
   sizes.taps = 1;
-  for (size_t i = 0; i < sizes.rank; ++i) sizes.taps *= per_axis;
+  for (size_t i = 0; i < sizes.rank; ++i) sizes.taps *= sizes.axis_taps;
   sizes.block = std::max<size_t>(16, kMostTaps / sizes.taps);
   sizes.channel_block = kChannels;
   return sizes;
@@ -68,16 +73,16 @@ Status SampleMaps(const SampleSizes& sizes, const Grid<T>& grid, KernelContext& 
                   std::byte* memory, Sample&& sample) {
   const size_t entries = sizes.taps * sizes.block;
   context.ForEachTaskIn(
-      memory, sizes.tasks(), entries * (sizeof(T) + sizeof(int32_t)),
-      [&](size_t task, std::byte* scratch) {
+      memory, sizes.tasks(), sizes.task_bytes<T>(), [&](size_t task, std::byte* scratch) {
         const size_t begin = task % sizes.blocks() * sizes.block;
         const size_t count = std::min(sizes.block, sizes.out - begin);
         const size_t first = task / sizes.blocks() % sizes.channel_blocks() * sizes.channel_block;
         const size_t last = std::min(sizes.channels, first + sizes.channel_block);
         const size_t image = task / sizes.blocks() / sizes.channel_blocks();
         T* const weights = reinterpret_cast<T*>(scratch);
-        auto* const indices = reinterpret_cast<int32_t*>(weights + entries);
-        grid.FindTaps(image * sizes.out + begin, count, indices, weights);
+        T* const work = weights + entries;
+        auto* const indices = reinterpret_cast<int32_t*>(work + 2 * sizes.axis_taps * sizes.block);
+        grid.FindTaps(image * sizes.out + begin, count, indices, weights, work);
         const kernels::ResizeTaps<T> taps = {sizes.in, count, sizes.taps, indices, weights};
         for (size_t c = first; c < last; ++c) {
           const size_t map = image * sizes.channels + c;
@@ -89,8 +94,7 @@ Status SampleMaps(const SampleSizes& sizes, const Grid<T>& grid, KernelContext& 
 
 template <class T>
 size_t TaskBytes(const SampleSizes& sizes, const KernelContext& context) {
-  return context.TaskScratchBytes(sizes.tasks(),
-                                  sizes.taps * sizes.block * (sizeof(T) + sizeof(int32_t)));
+  return context.TaskScratchBytes(sizes.tasks(), sizes.task_bytes<T>());
 }
 
 // The nearest elements, of any type; positions are computed in P.
@@ -213,7 +217,7 @@ Status RunGridSample(const GridSampleAttrs& attrs, KernelContext& context) {
     return InvalidArgument("input 0: expected maps with elements, got {}", x.shape());
   }
   TENON_ASSIGN_OR_RETURN(const SampleSizes sizes,
-                         SizesOf(x.shape(), context.Output(0).shape(), options.mode));
+                         SizesOf(x.shape(), context.Output(0).shape(), options));
   const bool in_double = context.Input(1).type() == DataType::kDouble;
   if (options.mode == SampleMode::kNearest) {
     return in_double ? PickElements<double>(sizes, options, context)

@@ -43,20 +43,17 @@ class GridGradient {
     channels_ = static_cast<size_t>(x[1]);
     in_ = static_cast<size_t>(x.Product(2, x.rank()));
     out_ = static_cast<size_t>(dy.Product(2, dy.rank()));
-    per_axis_ = options.mode == SampleMode::kNearest  ? 1
-                : options.mode == SampleMode::kLinear ? 2
-                                                      : 4;
+    per_axis_ = options.taps();
     for (size_t i = 0; i < dims_.size(); ++i) taps_ *= per_axis_;
     constexpr size_t kMostTaps = 4096;  // of all positions of a block: they fit in the L1 cache
     block_ = std::max<size_t>(16, kMostTaps / taps_);
-    is_plain_ = options.mode == SampleMode::kLinear && options.padding == Padding::kZeros;
   }
 
   Status Run() const {
     if (in_ > INT32_MAX) return NotImplemented("maps of {} elements", in_);
     constexpr size_t kChannels = 8;  // which share the taps of their positions
     const size_t groups = CeilDiv(channels_, kChannels), blocks = CeilDiv(out_, block_);
-    const size_t entries = taps_ * block_;
+    const size_t entries = taps_ * block_, room = 2 * per_axis_ * block_;
     if (context_.HasOutput(0) && in_ > 0) {
       const auto add = [&](size_t task, std::byte* memory) {
         const size_t first = task % groups * kChannels;
@@ -64,16 +61,16 @@ class GridGradient {
                   reinterpret_cast<float*>(memory));
       };
       TENON_RETURN_IF_ERROR(
-          context_.ForEachTask(images_ * groups, 2 * entries * sizeof(float), add));
+          context_.ForEachTask(images_ * groups, (2 * entries + room) * sizeof(float), add));
     }
     if (!context_.HasOutput(1)) return OkStatus();
-    return context_.ForEachTask(
-        images_ * blocks, (3 * entries + 2 * dims_.size() * per_axis_ * block_) * sizeof(float),
-        [&](size_t task, std::byte* memory) {
-          const size_t begin = task % blocks * block_;
-          TakeSlopes(task / blocks, begin, std::min(block_, out_ - begin),
-                     reinterpret_cast<float*>(memory));
-        });
+    return context_.ForEachTask(images_ * blocks,
+                                (3 * entries + dims_.size() * room) * sizeof(float),
+                                [&](size_t task, std::byte* memory) {
+                                  const size_t begin = task % blocks * block_;
+                                  TakeSlopes(task / blocks, begin, std::min(block_, out_ - begin),
+                                             reinterpret_cast<float*>(memory));
+                                });
   }
 
  private:
@@ -87,14 +84,16 @@ class GridGradient {
     std::fill(dx + first * in_, dx + last * in_, 0.0f);
     for (size_t begin = 0; begin < out_; begin += block_) {
       const size_t count = std::min(block_, out_ - begin);
-      grid_.FindTapsOf<float>(image * out_ + begin, count, indices, weights);
+      float* const work = weights + 2 * taps_ * block_;
+      grid_.FindTaps(image * out_ + begin, count, indices, weights, work);
       for (size_t c = first; c < last; ++c) {
         const float* const dy = Dy(image * channels_ + c) + begin;
+        float* const to = dx + c * in_;
         for (size_t t = 0; t < taps_; ++t) {
+          for (size_t i = 0; i < count; ++i) work[i] = weights[t * count + i] * dy[i];
           for (size_t i = 0; i < count; ++i) {
             const int32_t index = indices[t * count + i];
-            if (index < 0) continue;
-            dx[c * in_ + static_cast<size_t>(index)] += weights[t * count + i] * dy[i];
+            if (index >= 0) to[index] += work[i];
           }
         }
       }
@@ -106,23 +105,21 @@ class GridGradient {
   void TakeSlopes(size_t image, size_t begin, size_t count, float* sums) const {
     float* const weights = sums + taps_ * block_;
     auto* const indices = reinterpret_cast<int32_t*>(weights + taps_ * block_);
-    grid_.FindTapsOf<float>(image * out_ + begin, count, indices, weights);
+    float* const work = weights + 2 * taps_ * block_;
+    grid_.FindTaps(image * out_ + begin, count, indices, weights, work);
     std::fill_n(sums, taps_ * count, 0.0f);
     for (size_t c = 0; c < channels_; ++c) {
       const size_t map = image * channels_ + c;
       const float* const x = context_.Input(kX).data<float>() + map * in_;
       const float* const dy = Dy(map) + begin;
       for (size_t t = 0; t < taps_; ++t) {
-        for (size_t i = 0; i < count; ++i) {
-          const int32_t index = indices[t * count + i];
-          if (index >= 0) sums[t * count + i] += x[index] * dy[i];
-        }
+        kernels::AddSampled(indices + t * count, x, dy, sums + t * count, count);
       }
     }
     const size_t at = (image * out_ + begin) * dims_.size();
-    TakeWeights(context_.Input(kGrid).data<float>() + at, count, weights);
+    TakeWeights(image * out_ + begin, count, indices, work);
     for (size_t axis = 0; axis < dims_.size(); ++axis) {
-      PutSlopes(axis, count, sums, weights, context_.Output(1).data<float>() + at);
+      PutSlopes(axis, count, sums, work, weights, context_.Output(1).data<float>() + at);
     }
   }
 
@@ -134,27 +131,20 @@ class GridGradient {
     return WeightsOf(axis, count, all) + per_axis_ * count;
   }
 
-  void TakeWeights(const float* positions, size_t count, float* all) const {
-    const size_t rank = dims_.size();
-    for (size_t axis = 0; axis < rank; ++axis) {
-      const SampledAxis<float> own = grid_.axis(axis);
-      const float* const position = positions + rank - 1 - axis;  // the last axis comes first
+  void TakeWeights(size_t begin, size_t count, int32_t* indices, float* all) const {
+    for (size_t axis = 0; axis < dims_.size(); ++axis) {
       float* const weights = WeightsOf(axis, count, all);
       float* const slopes = SlopesOf(axis, count, all);
-      if (is_plain_) {
-        const float slope = own.Slopes(0)[1];
-        for (size_t i = 0; i < count; ++i) {
-          const float x = own.Position(position[i * rank]), ratio = x - std::floor(x);
-          weights[i] = 1 - ratio;
-          weights[count + i] = ratio;
-          slopes[i] = -slope;
-          slopes[count + i] = slope;
-        }
+      grid_.CopyPositions(axis, begin, count, weights);
+      if (grid_.IsServed()) {
+        kernels::FindAxisTaps(grid_.Axis(axis), count, indices, weights, slopes);
         continue;
       }
+      const SampledAxis<float> own = grid_.axis(axis);
       for (size_t i = 0; i < count; ++i) {
-        const AxisTaps<float> taps = own.Taps(position[i * rank]);
-        const std::array<float, 4> derivatives = own.Slopes(position[i * rank]);
+        const float position = weights[i];
+        const AxisTaps<float> taps = own.Taps(position);
+        const std::array<float, 4> derivatives = own.Slopes(position);
         for (size_t k = 0; k < per_axis_; ++k) {
           weights[k * count + i] = taps.weights[k];
           slopes[k * count + i] = derivatives[k];
@@ -164,10 +154,10 @@ class GridGradient {
   }
 
   // Contracts the sums, of which tap t's are sums[t * count], the last axis fastest, with the
-  // weights of the taps of each axis; with their derivatives for `axis`.
-  void PutSlopes(size_t axis, size_t count, const float* sums, float* all, float* slopes) const {
+  // weights of the taps of each axis; with their derivatives for `axis`. `work` has room for them.
+  void PutSlopes(size_t axis, size_t count, const float* sums, float* all, float* work,
+                 float* slopes) const {
     const size_t rank = dims_.size();
-    float* const work = WeightsOf(rank, count, all);
     const float* from = sums;
     size_t rows = taps_;
     for (size_t other = rank; other-- > 0; from = work) {
@@ -178,12 +168,7 @@ class GridGradient {
         // In place: later rows are read later.
         const float* const terms = from + row * per_axis_ * count;
         float* const to = work + row * count;
-        for (size_t i = 0; i < count; ++i) {
-          float sum = 0;
-          for (size_t k = 0; k < per_axis_; ++k)
-            sum += terms[k * count + i] * factors[k * count + i];
-          to[i] = sum;
-        }
+        kernels::ContractTaps(per_axis_, terms, factors, to, count);
       }
     }
     for (size_t i = 0; i < count; ++i) slopes[i * rank + rank - 1 - axis] = work[i];
@@ -195,7 +180,6 @@ class GridGradient {
   size_t images_ = 0, channels_ = 0;
   size_t in_ = 0, out_ = 0;  // elements of a map
   size_t per_axis_ = 1, taps_ = 1, block_ = 1;
-  bool is_plain_ = false;  // interpolates linearly, with zeros around
 };
 
 Status RunGradient(const GridSampleAttrs& attrs, KernelContext& context) {

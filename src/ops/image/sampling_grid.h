@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "kernels/grid_taps.h"
 #include "ops/framework/attributes.h"
 #include "ops/framework/element.h"
 #include "ops/framework/sample_taps.h"
@@ -27,12 +28,17 @@ struct GridSampleAttrs {
 };
 
 enum class SampleMode : uint8_t { kNearest, kLinear, kCubic };
-enum class Padding : uint8_t { kZeros, kBorder, kReflection };
+using Padding = kernels::GridPadding;
 
 struct SampleOptions {
   SampleMode mode;
   Padding padding;
   bool align_corners;
+
+  // Along an axis, the elements of a sample.
+  size_t taps() const {
+    return mode == SampleMode::kNearest ? 1 : mode == SampleMode::kLinear ? 2 : 4;
+  }
 };
 
 inline Result<SampleOptions> OptionsOf(const GridSampleAttrs& attrs) {
@@ -158,73 +164,71 @@ template <class T>
 class Grid {
  public:
   Grid(const Tensor& grid, const Tensor& x, const SampleOptions& options)
-      : grid_(grid),
-        rank_(x.rank() - 2),
-        dims_(x.shape().dims().subspan(2)),
-        is_bilinear_(rank_ == 2 && options.mode == SampleMode::kLinear &&
-                     options.padding == Padding::kZeros) {
+      : grid_(grid), rank_(x.rank() - 2), dims_(x.shape().dims().subspan(2)), options_(options) {
     for (size_t i = 0; i < rank_; ++i) axes_[i] = SampledAxis<T>(dims_[i], options);
   }
 
   const SampledAxis<T>& axis(size_t i) const { return axes_[i]; }
-
-  // The taps of positions [begin, begin + count), counted through all images.
-  void FindTaps(size_t begin, size_t count, int32_t* indices, T* weights) const {
-    VisitNumber(grid_.type(), [&]<class G>(G) { FindTapsOf<G>(begin, count, indices, weights); });
+  // Whether vectors of positions are served, and what kernels know of an axis then.
+  bool IsServed() const {
+    return std::is_same_v<T, float> && grid_.type() == DataType::kFloat && Axis(0).IsServed();
+  }
+  kernels::GridAxis Axis(size_t i) const {
+    return {dims_[i], options_.taps(), options_.padding, options_.align_corners};
+  }
+  // Copies the coordinates of positions [begin, begin + count) along an axis.
+  void CopyPositions(size_t axis, size_t begin, size_t count, T* to) const {
+    // The last axis comes first.
+    const T* from = grid_.data<T>() + begin * rank_ + rank_ - 1 - axis;
+    for (size_t i = 0; i < count; ++i) to[i] = from[i * rank_];
   }
 
-  // The same, where the grid is of G.
-  template <class G>
-  void FindTapsOf(size_t begin, size_t count, int32_t* indices, T* weights) const {
-    const G* positions = grid_.data<G>() + begin * rank_;
-    if constexpr (std::is_same_v<G, T>) {
-      if (is_bilinear_) return FindSquares(positions, count, indices, weights);
+  // The taps of positions [begin, begin + count), counted through all images. `work` has room for
+  // 2 numbers for each tap of an axis and position.
+  void FindTaps(size_t begin, size_t count, int32_t* indices, T* weights, T* work) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (IsServed()) return FindVectors(begin, count, indices, weights, work);
     }
-    for (size_t i = 0; i < count; ++i, positions += rank_) {
-      std::array<AxisTaps<T>, kMaxSampledRank> taps;
-      // The last axis comes first.
-      for (size_t axis = 0; axis < rank_; ++axis) {
-        taps[axis] = axes_[axis].Taps(static_cast<T>(Widen(positions[rank_ - 1 - axis])));
+    VisitNumber(grid_.type(), [&]<class G>(G) {
+      const G* positions = grid_.data<G>() + begin * rank_;
+      for (size_t i = 0; i < count; ++i, positions += rank_) {
+        std::array<AxisTaps<T>, kMaxSampledRank> taps;
+        for (size_t axis = 0; axis < rank_; ++axis) {
+          taps[axis] = axes_[axis].Taps(static_cast<T>(Widen(positions[rank_ - 1 - axis])));
+        }
+        CombineTaps<T>({taps.data(), rank_}, dims_, count, indices + i, weights + i);
       }
-      CombineTaps<T>({taps.data(), rank_}, dims_, count, indices + i, weights + i);
-    }
+    });
   }
 
  private:
-  // `x` as an element's number if it is in [-1, dim]; otherwise, and for NaN, one of these limits.
-  static uint32_t Number(T x, T dim) {
-    x = x > -1 ? x : T(-1);
-    return static_cast<uint32_t>(static_cast<int32_t>(x < dim ? x : dim));
-  }
-
-  // The four taps of each position where is_bilinear_, in a loop for vectors.
-  void FindSquares(const T* positions, size_t count, int32_t* indices, T* weights) const {
-    const SampledAxis<T> rows = axes_[0], columns = axes_[1];
-    const T height = static_cast<T>(dims_[0]), width = static_cast<T>(dims_[1]);
-    const auto row_size = static_cast<uint32_t>(dims_[1]);
-    for (size_t i = 0; i < count; ++i) {
-      const T x = columns.Position(positions[2 * i]), y = rows.Position(positions[2 * i + 1]);
-      const T left = std::floor(x), top = std::floor(y);
-      const T of_right = x - left, of_bottom = y - top;
-      const bool has_left = (left >= 0) & (left < width), has_top = (top >= 0) & (top < height);
-      const bool has_right = (left >= -1) & (left < width - 1);
-      const bool has_bottom = (top >= -1) & (top < height - 1);
-      const uint32_t at = Number(top, height) * row_size + Number(left, width);
-      const auto set = [&](size_t tap, bool is_inside, uint32_t index, T weight) {
-        indices[tap * count + i] = is_inside ? static_cast<int32_t>(index) : -1;
-        weights[tap * count + i] = weight;
-      };
-      set(0, has_top & has_left, at, (1 - of_bottom) * (1 - of_right));
-      set(1, has_top & has_right, at + 1, (1 - of_bottom) * of_right);
-      set(2, has_bottom & has_left, at + row_size, of_bottom * (1 - of_right));
-      set(3, has_bottom & has_right, at + row_size + 1, of_bottom * of_right);
+  void FindVectors(size_t begin, size_t count, int32_t* indices, float* weights,
+                   float* work) const {
+    const size_t per_axis = options_.taps();
+    size_t size = per_axis * count;
+    CopyPositions(0, begin, count, weights);
+    kernels::FindAxisTaps(Axis(0), count, indices, weights, nullptr);
+    auto* const own_indices = reinterpret_cast<int32_t*>(work + size);
+    for (size_t axis = 1; axis < rank_; ++axis) {
+      CopyPositions(axis, begin, count, work);
+      kernels::FindAxisTaps(Axis(axis), count, own_indices, work, nullptr);
+      // From the back, so that no combination is overwritten before its last use.
+      for (size_t before = size; before > 0;) {
+        before -= count;
+        for (size_t k = per_axis; k-- > 0;) {
+          const size_t own = k * count, at = before * per_axis + own;
+          kernels::JoinTaps(dims_[axis], indices + before, weights + before, own_indices + own,
+                            work + own, indices + at, weights + at, count);
+        }
+      }
+      size *= per_axis;
     }
   }
 
   const Tensor& grid_;
   size_t rank_;
   std::span<const int64_t> dims_;
-  bool is_bilinear_;  // over two axes, with zeros around
+  SampleOptions options_;
   std::array<SampledAxis<T>, kMaxSampledRank> axes_;
 };
 
