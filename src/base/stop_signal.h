@@ -1,6 +1,7 @@
 // Ends the loops of a run before they are done.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -15,7 +16,10 @@ class StopSignal {
   // Set while `*terminate` is true, which may be null, and once `timeout` has passed.
   StopSignal(const std::atomic<bool>* terminate, std::optional<std::chrono::nanoseconds> timeout)
       : terminate_(terminate), timeout_(timeout) {
-    if (timeout) deadline_ = Clock::now() + *timeout;
+    if (!timeout) return;
+    const Clock::time_point now = Clock::now();
+    // A timeout may be longer than what is left of the clock's numbers.
+    deadline_ = now + std::min(*timeout, Clock::time_point::max() - now);
   }
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;

@@ -235,6 +235,13 @@ TEST(ThreadPoolTest, ALoopWithASingleCallIsLeftOutOnceStopped) {
   EXPECT_TRUE(stop.has_cut());
 }
 
+TEST(ThreadPoolTest, ATimeoutPastTheEndOfTheClockNeverPasses) {
+  for (const auto timeout : {std::chrono::nanoseconds::max(), std::chrono::nanoseconds::max() - 1ns,
+                             std::chrono::nanoseconds::max() - 1h}) {
+    EXPECT_FALSE(StopSignal(nullptr, timeout).is_late()) << timeout.count();
+  }
+}
+
 TEST(ThreadPoolTest, LoopsThatHeedNoSignalAreWhole) {
   ThreadPool pool({.threads = 2});
   const std::atomic<bool> terminate = true;

@@ -207,6 +207,23 @@ TEST(FoldConstantsTest, ANodeThatTakesTooLongStays) {
   EXPECT_EQ(FoldConstants(*b.graph, evaluator, budget), 0u);
 }
 
+TEST(FoldConstantsTest, WithoutALimitOfTimeEveryNodeIsFolded) {
+  struct LoopingEvaluator : NodeEvaluator {
+    bool CanEvaluate(const Graph&, const Node&) const override { return true; }
+    Result<std::vector<Value>> Evaluate(const Graph&, const Node&,
+                                        std::span<const Value> inputs) override {
+      StopSignal::CutsCurrent();  // as a loop does before its first part
+      return std::vector<Value>{inputs[0]};
+    }
+  };
+  GraphBuilder b;
+  const ValueId negative = b.Shaped(b.Op("Neg", {b.Scalar(1)}), {});
+  b.Output(b.Op("Abs", {b.Shaped(b.Op("Abs", {negative}), {})}));
+  LoopingEvaluator evaluator;
+  FoldingBudget budget{.time = std::chrono::nanoseconds::max()};
+  EXPECT_EQ(FoldConstants(*b.graph, evaluator, budget), 2u);
+}
+
 TEST(FoldKnownElementsTest, TurnsKnownShapeComputationsIntoConstants) {
   GraphBuilder b;
   const ValueId x = b.Input("x");

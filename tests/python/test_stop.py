@@ -42,3 +42,12 @@ def test_weights_that_a_late_run_packed_are_whole() -> None:
         except Fail:
             break
     np.testing.assert_array_equal(session.run(None, {"x0": x})[0], expected)
+
+
+@pytest.mark.parametrize("milliseconds", [2**63 // 10**6, 2**62, 2**64 - 1])
+def test_a_deadline_past_the_end_of_the_clock_never_comes(milliseconds: int) -> None:
+    x = contrib.floats(3)
+    session = tenon.InferenceSession(contrib.model("Neg", [x], {"y": np.float32}, domain=""))
+    options = tenon.RunOptions()
+    options.add_run_config_entry("tenon.run_timeout_ms", str(milliseconds))
+    np.testing.assert_array_equal(session.run(None, {"x0": x}, options)[0], -x)

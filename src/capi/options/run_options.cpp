@@ -107,8 +107,10 @@ OrtStatus* AddRunConfigEntry(OrtRunOptions* options, const char* config_key,
     config.insert_or_assign(config_key, config_value);
     constexpr std::string_view kTimeout = "tenon.run_timeout_ms";
     if (config_key == kTimeout) {
+      using std::chrono::milliseconds, std::chrono::nanoseconds;
       TENON_ASSIGN_OR_RETURN(const size_t timeout, ConfigCount(config, kTimeout, 0));
-      options->run.timeout = std::chrono::milliseconds(timeout);
+      constexpr auto kMost = std::chrono::duration_cast<milliseconds>(nanoseconds::max());
+      options->run.timeout = milliseconds(std::min(timeout, static_cast<size_t>(kMost.count())));
     }
     const bool wants_report = ConfigFlag(config, "tenon.run_report", false);
     options->run.reports = wants_report ? &options->reports : nullptr;
