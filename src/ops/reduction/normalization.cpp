@@ -112,6 +112,13 @@ Status InferLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
+Status InferRmsNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  TENON_RETURN_IF_ERROR(CheckBroadcastTo(context, 1, x));
+  const Result<size_t> axis = NormalizeAxis(attrs.axis, x.rank());
+  return axis ? context.SetOutput(0, std::move(x)) : axis.error();
+}
+
 // SimplifiedLayerNormalization-1, ONNX Runtime's name of RMSNormalization.
 Status InferSimplifiedLayerNorm(const LayerNormAttrs& attrs, ShapeContext& context) {
   TENON_RETURN_IF_ERROR(CheckDoubles(context, 0, 1));
@@ -483,6 +490,31 @@ Status RunDoubleLayerNorm(const LayerNormAttrs& attrs, KernelContext& context) {
   return is_by_row ? OkStatus() : ScaleBroadcast<double>(context);
 }
 
+// RMSNormalization of floats with a scale of doubles, or the other way round. The output has the
+// type of the scale.
+[[gnu::cold]] Status RunMixedRmsNorm(const LayerNormAttrs& attrs, KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  Tensor& y = context.Output(0);
+  TENON_ASSIGN_OR_RETURN(const size_t axis, NormalizeAxis(attrs.axis, x.rank()));
+  const auto rows = static_cast<size_t>(x.shape().Product(0, axis));
+  const auto n = static_cast<size_t>(x.shape().Product(axis, x.rank()));
+  TENON_RETURN_IF_ERROR(context.ForEachTask(rows, 0, [&](size_t row, std::byte*) {
+    double squares = 0;
+    for (size_t i = row * n; i < (row + 1) * n; ++i) squares += NumberAt(x, i) * NumberAt(x, i);
+    const double root = std::sqrt(squares / static_cast<double>(n) + double{attrs.epsilon});
+    for (size_t i = row * n; i < (row + 1) * n; ++i) SetNumberAt(y, i, NumberAt(x, i) / root);
+  }));
+  return y.type() == DataType::kDouble ? ScaleBroadcast<double>(context)
+                                       : ScaleBroadcast<float>(context);
+}
+
+Status RunRmsNorm(const LayerNormAttrs& attrs, KernelContext& context) {
+  const DataType type = context.Input(0).type();
+  if (context.Input(1).type() != type) return RunMixedRmsNorm(attrs, context);
+  return type == DataType::kDouble ? RunDoubleLayerNorm<false>(attrs, context)
+                                   : RunLayerNorm<false>(attrs, context);
+}
+
 Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon,
                        KernelContext& context) {
   const Tensor& x = context.Input(0);
@@ -518,8 +550,8 @@ constexpr OpRow kRows[] = {
     Op<InferImageScaler, RunScale>("ImageScaler", {.since = 1, .types = kFloat32Only}),
     Op<InferLayerNorm, RunLayerNorm<true>>("LayerNormalization",
                                            {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferLayerNorm, RunLayerNorm<false>>(
-        "RMSNormalization", {.since = 23, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferRmsNorm, RunRmsNorm>("RMSNormalization",
+                                 {.since = 23, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferSimplifiedLayerNorm, RunLayerNorm<false>>(
         "SimplifiedLayerNormalization", {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferBatchNorm, RunBatchNorm>("BatchNormalization",
@@ -531,8 +563,9 @@ constexpr OpRow kRows[] = {
     Op<InferLrn, RunLrn>("LRN", {.since = 1, .types = {DataType::kFloat, DataType::kDouble}}),
     Op<InferLayerNorm, RunDoubleLayerNorm<true>>("LayerNormalization",
                                                  {.types = kDoubleOnly, .traits = kInPlace}),
-    Op<InferLayerNorm, RunDoubleLayerNorm<false>>(
-        "RMSNormalization", {.since = 23, .types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferRmsNorm, RunRmsNorm>(
+        "RMSNormalization",
+        {.since = 23, .has_wide_floats = true, .types = kDoubleOnly, .traits = kInPlace}),
     Op<InferBatchNorm, RunScalarBatchNorm<double>>("BatchNormalization",
                                                    {.types = kDoubleOnly, .traits = kInPlace}),
     Op<InferInstanceNorm, RunDoubleInstanceNorm>("InstanceNormalization",
