@@ -39,8 +39,9 @@ constexpr size_t kRowsAhead = 32;
 #else
 constexpr size_t kRowsAhead = 0;
 #endif
-// The next plane lies far away and is fetched ahead, unless so few taps say that it is a stem's.
-constexpr size_t kFarDepth = 8;
+// The next plane lies far away and is fetched ahead, unless fewer taps say that it is a stem's; 0:
+// to look costs more than it gains.
+constexpr size_t kFarDepth = HWY_TARGET <= HWY_AVX3 ? 8 : 0;
 constexpr size_t kTileBlocks = kSumVectors / Block::kVectors >= 14 ? 2 : 1;
 
 // Pixels of a tile whose blocks have kChannels channels. A half block is computed alone.
@@ -126,7 +127,7 @@ void RunTile(const ConvTile& tile) {
                              r * tile.weights_row_stride + tile.column_weights;
       for (size_t s = 0; s < tile.columns; ++s) {
         const typename Pixels::template Row<kPixels> pixels(tile, row, s);
-        if (i + 1 < tile.planes && depth >= kFarDepth) {
+        if (i + 1 < tile.planes && (kFarDepth == 0 || depth >= kFarDepth)) {
           HWY_UNROLL(16)
           for (size_t p = 0; p < kPixels; ++p) hwy::Prefetch(pixels.At(p) + tile.plane_stride);
         }
