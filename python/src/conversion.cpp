@@ -1,9 +1,12 @@
 // Conversions between Python objects and values.
 #include <nanobind/stl/string.h>
 
+#include <bit>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "dlpack.h"
 #include "element_types.h"
@@ -34,37 +37,121 @@ bool IsArray(nb::handle object) {
          PyObject_IsInstance(object.ptr(), array_class.ptr()) == 1;
 }
 
-// A tensor of strings from `count` Python objects. Bytes are taken unchanged, other objects as
-// str() writes them. Bytes that are not UTF-8 may be in a str, where StringsToPython put them.
-Value StringTensor(PyObject* const* objects, size_t count, const Shape& shape) {
-  auto value = Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), shape.data(),
-                                 shape.size(), ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING);
-  for (size_t i = 0; i < count; ++i) {
-    const char* text = nullptr;
-    Py_ssize_t size = 0;
-    nb::object kept;
-    PyObject* const object = objects[i] != nullptr ? objects[i] : Py_None;
-    if (PyBytes_Check(object)) {
-      text = PyBytes_AsString(object);
-      size = PyBytes_Size(object);
-    } else {
-      kept = nb::str(nb::handle(object));
-      text = PyUnicode_AsUTF8AndSize(kept.ptr(), &size);
-      if (text == nullptr) {
-        PyErr_Clear();
-        kept = nb::steal(PyUnicode_AsEncodedString(kept.ptr(), "utf-8", "surrogateescape"));
-        if (!kept) throw nb::python_error();
-        text = PyBytes_AsString(kept.ptr());
-        size = PyBytes_Size(kept.ptr());
-      }
-    }
+Value EmptyStrings(const Shape& shape) {
+  return Value(Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), shape.data(),
+                                 shape.size(), ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING));
+}
+
+// Room for `size` bytes in string `index`.
+char* Resize(const Value& strings, size_t index, size_t size) {
+  char* out = nullptr;
+  Check(Api().GetResizedStringTensorElementBuffer(strings.get(), index, size, &out));
+  return out;
+}
+
+void SetString(const Value& strings, size_t index, const char* text, size_t size) {
+  char* const out = Resize(strings, index, size);
+  if (size > 0) std::memcpy(out, text, size);
+}
+
+// Bytes are taken unchanged, other objects as str() writes them. Bytes that are not UTF-8 may be in
+// a str, where ForEachText put them.
+void SetString(const Value& strings, size_t index, PyObject* object) {
+  const auto set_bytes = [&](PyObject* bytes) {
+    const char* const text = PyBytes_AsString(bytes);
     if (text == nullptr) throw nb::python_error();
-    char* out = nullptr;
-    const auto length = static_cast<size_t>(size);
-    Check(Api().GetResizedStringTensorElementBuffer(value.get(), i, length, &out));
-    if (length > 0) std::memcpy(out, text, length);
+    SetString(strings, index, text, static_cast<size_t>(PyBytes_Size(bytes)));
+  };
+  if (PyBytes_Check(object)) return set_bytes(object);
+  nb::object kept;
+  if (!PyUnicode_CheckExact(object)) {
+    kept = nb::str(nb::handle(object));
+    object = kept.ptr();
   }
-  return Value(std::move(value));
+  Py_ssize_t size = 0;
+  if (const char* const text = PyUnicode_AsUTF8AndSize(object, &size)) {
+    return SetString(strings, index, text, static_cast<size_t>(size));
+  }
+  PyErr_Clear();
+  const nb::object encoded =
+      nb::steal(PyUnicode_AsEncodedString(object, "utf-8", "surrogateescape"));
+  if (!encoded) throw nb::python_error();
+  set_bytes(encoded.ptr());
+}
+
+Value StringTensor(PyObject* const* objects, size_t count, const Shape& shape) {
+  Value value = EmptyStrings(shape);
+  for (size_t i = 0; i < count; ++i) {
+    SetString(value, i, objects[i] != nullptr ? objects[i] : Py_None);
+  }
+  return value;
+}
+
+// Of an element of NumPy's types of one size, without the zeros at its end.
+template <class T>
+size_t LengthOf(const T* element, size_t size) {
+  while (size > 0 && element[size - 1] == 0) --size;
+  return size;
+}
+
+// The bytes of `code` in UTF-8.
+size_t Utf8Size(uint32_t code) {
+  return size_t{1} + size_t{code >= 0x80} + size_t{code >= 0x800} + size_t{code >= 0x10000};
+}
+
+char* WriteUtf8(uint32_t code, char* out) {
+  const size_t size = Utf8Size(code);
+  if (size == 1) {
+    *out = static_cast<char>(code);
+    return out + 1;
+  }
+  for (size_t i = size - 1; i > 0; --i, code >>= 6) out[i] = static_cast<char>(0x80 | (code & 63));
+  *out = static_cast<char>((0xF00U >> size) | code);
+  return out + size;
+}
+
+void SetString(const Value& strings, size_t index, const uint32_t* codes, size_t length) {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < length; ++i) bits |= codes[i];
+  if (bits < 0x80) {
+    char* const out = Resize(strings, index, length);
+    for (size_t i = 0; i < length; ++i) out[i] = static_cast<char>(codes[i]);
+    return;
+  }
+  size_t size = 0;
+  for (size_t i = 0; i < length; ++i) {
+    if ((codes[i] >= 0xD800 && codes[i] < 0xE000) || codes[i] > 0x10FFFF) {
+      int order = std::endian::native == std::endian::little ? -1 : 1;
+      const nb::object text = nb::steal(PyUnicode_DecodeUTF32(
+          reinterpret_cast<const char*>(codes), static_cast<Py_ssize_t>(length * sizeof(uint32_t)),
+          "surrogatepass", &order));
+      if (!text) throw nb::python_error();
+      return SetString(strings, index, text.ptr());
+    }
+    size += Utf8Size(codes[i]);
+  }
+  char* out = Resize(strings, index, size);
+  for (size_t i = 0; i < length; ++i) out = WriteUtf8(codes[i], out);
+}
+
+// Strings of NumPy's types of one size: `S` (char) and `U` (uint32_t).
+template <class T>
+Value StringTensorOf(const Py_buffer& view, size_t count, const Shape& shape) {
+  Value value = EmptyStrings(shape);
+  const size_t size = static_cast<size_t>(view.itemsize) / sizeof(T);
+  const T* element = static_cast<const T*>(view.buf);
+  for (size_t i = 0; i < count; ++i, element += size) {
+    SetString(value, i, element, LengthOf(element, size));
+  }
+  return value;
+}
+
+// The last letter of a format that is a size and a letter, as "12w"; 0 of others, those in another
+// byte order among them.
+char SizedFormat(const char* format) {
+  const char* letter = format;
+  while (*letter >= '0' && *letter <= '9') ++letter;
+  return letter != format && *letter != 0 && letter[1] == 0 ? *letter : '\0';
 }
 
 // A tensor over the memory of `buffer`.
@@ -93,11 +180,21 @@ bool FromArray(nb::handle array, Value& out) {
   Buffer buffer;
   if (!buffer.Borrow(array)) return false;
   const Py_buffer& view = buffer.view();
-  if (!IsAligned(view)) return false;
   const Shape shape = ShapeOf(view);
+  size_t count = 1;
+  for (const int64_t size : shape) count *= static_cast<size_t>(size);
+  const char sized = SizedFormat(view.format);
+  if (sized == 's') {
+    out = StringTensorOf<char>(view, count, shape);
+    return true;
+  }
+  if (sized == 'w' && reinterpret_cast<uintptr_t>(view.buf) % alignof(uint32_t) == 0) {
+    out = StringTensorOf<uint32_t>(view, count, shape);
+    return true;
+  }
+  if (!IsAligned(view)) return false;
   if (std::strcmp(view.format, "O") == 0) {
-    out = StringTensor(static_cast<PyObject**>(view.buf),
-                       static_cast<size_t>(view.len / view.itemsize), shape);
+    out = StringTensor(static_cast<PyObject**>(view.buf), count, shape);
     return true;
   }
   const ONNXTensorElementDataType type = ElementTypeByFormat(view.format);
@@ -175,8 +272,33 @@ nb::tuple ShapeTuple(const TensorView& view) {
   return nb::tuple(shape);
 }
 
+// Calls take(index, text) with a new reference to each of `count` strings.
+template <class Take>
+void ForEachText(const OrtValue* value, size_t count, Take take) {
+  const auto size = Get<size_t>(Api().GetStringTensorDataLength, value);
+  const auto content = std::make_unique_for_overwrite<char[]>(size);
+  std::vector<size_t> offsets(count + 1, size);
+  Check(Api().GetStringTensorContent(value, content.get(), size, offsets.data(), count));
+  for (size_t i = 0; i < count; ++i) {
+    const auto length = static_cast<Py_ssize_t>(offsets[i + 1] - offsets[i]);
+    PyObject* const text =
+        PyUnicode_DecodeUTF8(content.get() + offsets[i], length, "surrogateescape");
+    if (text == nullptr) throw nb::python_error();
+    take(i, text);
+  }
+}
+
+// An array of str objects.
 nb::object StringsToPython(const OrtValue* value, const TensorView& view) {
-  return Arrays("strings")(TextsOf(value, view.element_count), ShapeTuple(view));
+  static PyObject* known = nullptr;
+  nb::object array = NumPy("empty", known)(ShapeTuple(view), "O");
+  Buffer buffer;
+  if (!buffer.Borrow(array)) throw nb::type_error("expected an array of objects");
+  auto* const objects = static_cast<PyObject**>(buffer.view().buf);
+  ForEachText(value, view.element_count, [&](size_t i, PyObject* text) {
+    Py_XDECREF(std::exchange(objects[i], text));
+  });
+  return array;
 }
 
 Value Element(const OrtValue* value, size_t index) {
@@ -270,19 +392,11 @@ nb::object SequenceToPython(const OrtValue* value) {
 }  // namespace
 
 nb::list TextsOf(const OrtValue* value, size_t count) {
-  const auto size = Get<size_t>(Api().GetStringTensorDataLength, value);
-  std::string content(size, '\0');
-  std::vector<size_t> offsets(count + 1, size);
-  Check(Api().GetStringTensorContent(value, content.data(), size, offsets.data(), count));
   auto list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(count)));
   if (!list.is_valid()) throw nb::python_error();
-  for (size_t i = 0; i < count; ++i) {
-    const auto length = static_cast<Py_ssize_t>(offsets[i + 1] - offsets[i]);
-    PyObject* const text =
-        PyUnicode_DecodeUTF8(content.data() + offsets[i], length, "surrogateescape");
-    if (text == nullptr) throw nb::python_error();
+  ForEachText(value, count, [&](size_t i, PyObject* text) {
     PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), text);
-  }
+  });
   return list;
 }
 

@@ -98,7 +98,9 @@ def prepare(value: Any, expected: str) -> tuple[np.ndarray, str, tuple[int, ...]
         )
     onnx_type = element_type(array.dtype)
     if onnx_type == "string":
-        return np.ascontiguousarray(array, object), onnx_type, array.shape
+        # The native module reads those of one size, in the machine's byte order.
+        dtype = array.dtype.newbyteorder("=") if array.dtype.kind in "SU" else object
+        return np.require(array, dtype, ["C", "A"]), onnx_type, array.shape
     shape = array.shape
     array = np.require(array.astype(array.dtype.newbyteorder("="), copy=False), None, ["C", "A"])
     if onnx_type in PACKED:
