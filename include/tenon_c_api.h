@@ -39,6 +39,18 @@ typedef OrtStatus*(ORT_API_CALL* TenonSequenceGetMap)(const OrtValue* sequence, 
                                                       const void** keys, const void** values,
                                                       size_t* count);
 
+// Sets, or gets, `count` strings of a tensor from `first` on, by their addresses and sizes in
+// bytes; they may have zeros in them. What is got belongs to the tensor and is valid until a string
+// of it is set. StringTensorGet also takes a sparse tensor, and gets the strings that it stores.
+#define TENON_STRING_TENSOR_SET "OrtApi_TenonStringTensorSet_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonStringTensorSet)(OrtValue* value, size_t first,
+                                                       const char* const* texts,
+                                                       const size_t* sizes, size_t count);
+#define TENON_STRING_TENSOR_GET "OrtApi_TenonStringTensorGet_SinceV30"
+typedef OrtStatus*(ORT_API_CALL* TenonStringTensorGet)(const OrtValue* value, size_t first,
+                                                       const char** texts, size_t* sizes,
+                                                       size_t count);
+
 // The last run with these options, whose run config "tenon.run_report" is "1":
 //   run_id, duration_us
 //   attempts      1, or 2 if it was repeated after a provider failed

@@ -1,6 +1,7 @@
 // Conversions between Python objects and values.
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <exception>
@@ -37,54 +38,81 @@ bool IsArray(nb::handle object) {
          PyObject_IsInstance(object.ptr(), array_class.ptr()) == 1;
 }
 
-Value EmptyStrings(const Shape& shape) {
-  return Value(Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), shape.data(),
-                                 shape.size(), ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING));
-}
+// How many strings are set or got at once.
+constexpr size_t kTexts = 256;
 
-// Room for `size` bytes in string `index`.
-char* Resize(const Value& strings, size_t index, size_t size) {
-  char* out = nullptr;
-  Check(Api().GetResizedStringTensorElementBuffer(strings.get(), index, size, &out));
-  return out;
-}
+// A tensor of strings, which are set in their order.
+class StringTensor {
+ public:
+  explicit StringTensor(const Shape& shape)
+      : value_(Make<ValueHandle>(Api().CreateTensorAsOrtValue, DefaultAllocator(), shape.data(),
+                                 shape.size(), ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING)) {}
 
-void SetString(const Value& strings, size_t index, const char* text, size_t size) {
-  char* const out = Resize(strings, index, size);
-  if (size > 0) std::memcpy(out, text, size);
-}
+  // The text must stay as it is until Flush.
+  void Add(const char* text, size_t size) {
+    if (count_ == kTexts) Flush();
+    texts_[count_] = text;
+    sizes_[count_++] = size;
+  }
 
-// Bytes are taken unchanged, other objects as str() writes them. Bytes that are not UTF-8 may be in
-// a str, where ForEachText put them.
-void SetString(const Value& strings, size_t index, PyObject* object) {
-  const auto set_bytes = [&](PyObject* bytes) {
+  // Bytes are taken unchanged, other objects as str() writes them. Bytes that are not UTF-8 may be
+  // in a str, where ForEachText put them.
+  void Add(PyObject* object) {
+    if (PyBytes_CheckExact(object)) return AddBytes(object);
+    if (PyUnicode_CheckExact(object) && AddUtf8(object)) return;
+    Flush();  // str() may run code that changes the others
+    nb::object kept = nb::borrow(object);
+    if (!PyBytes_Check(object)) {
+      kept = nb::str(nb::handle(object));
+      if (!AddUtf8(kept.ptr())) {
+        kept = nb::steal(PyUnicode_AsEncodedString(kept.ptr(), "utf-8", "surrogateescape"));
+        if (!kept) throw nb::python_error();
+      }
+    }
+    if (PyBytes_Check(kept.ptr())) AddBytes(kept.ptr());
+    Flush();
+  }
+
+  void Flush() {
+    static const auto set = Experimental<TenonStringTensorSet>(TENON_STRING_TENSOR_SET);
+    Check(set(value_.get(), first_, texts_, sizes_, count_));
+    first_ += std::exchange(count_, 0);
+  }
+
+  Value Take() {
+    Flush();
+    return Value(std::move(value_));
+  }
+
+ private:
+  void AddBytes(PyObject* bytes) {
     const char* const text = PyBytes_AsString(bytes);
     if (text == nullptr) throw nb::python_error();
-    SetString(strings, index, text, static_cast<size_t>(PyBytes_Size(bytes)));
-  };
-  if (PyBytes_Check(object)) return set_bytes(object);
-  nb::object kept;
-  if (!PyUnicode_CheckExact(object)) {
-    kept = nb::str(nb::handle(object));
-    object = kept.ptr();
+    Add(text, static_cast<size_t>(PyBytes_Size(bytes)));
   }
-  Py_ssize_t size = 0;
-  if (const char* const text = PyUnicode_AsUTF8AndSize(object, &size)) {
-    return SetString(strings, index, text, static_cast<size_t>(size));
-  }
-  PyErr_Clear();
-  const nb::object encoded =
-      nb::steal(PyUnicode_AsEncodedString(object, "utf-8", "surrogateescape"));
-  if (!encoded) throw nb::python_error();
-  set_bytes(encoded.ptr());
-}
 
-Value StringTensor(PyObject* const* objects, size_t count, const Shape& shape) {
-  Value value = EmptyStrings(shape);
-  for (size_t i = 0; i < count; ++i) {
-    SetString(value, i, objects[i] != nullptr ? objects[i] : Py_None);
+  // False if the str has surrogates.
+  bool AddUtf8(PyObject* text) {
+    Py_ssize_t size = 0;
+    const char* const bytes = PyUnicode_AsUTF8AndSize(text, &size);
+    if (bytes == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    Add(bytes, static_cast<size_t>(size));
+    return true;
   }
-  return value;
+
+  ValueHandle value_;
+  size_t first_ = 0, count_ = 0;
+  const char* texts_[kTexts];
+  size_t sizes_[kTexts];
+};
+
+Value TensorOfObjects(PyObject* const* objects, size_t count, const Shape& shape) {
+  StringTensor tensor(shape);
+  for (size_t i = 0; i < count; ++i) tensor.Add(objects[i] != nullptr ? objects[i] : Py_None);
+  return tensor.Take();
 }
 
 // Of an element of NumPy's types of one size, without the zeros at its end.
@@ -94,56 +122,69 @@ size_t LengthOf(const T* element, size_t size) {
   return size;
 }
 
-// The bytes of `code` in UTF-8.
-size_t Utf8Size(uint32_t code) {
-  return size_t{1} + size_t{code >= 0x80} + size_t{code >= 0x800} + size_t{code >= 0x10000};
+// Elements of `S`.
+Value TensorOfBytes(const Py_buffer& view, size_t count, const Shape& shape) {
+  StringTensor tensor(shape);
+  const auto size = static_cast<size_t>(view.itemsize);
+  const char* element = static_cast<const char*>(view.buf);
+  for (size_t i = 0; i < count; ++i, element += size) tensor.Add(element, LengthOf(element, size));
+  return tensor.Take();
 }
 
 char* WriteUtf8(uint32_t code, char* out) {
-  const size_t size = Utf8Size(code);
-  if (size == 1) {
+  if (code < 0x80) {
     *out = static_cast<char>(code);
     return out + 1;
   }
+  const size_t size = size_t{2} + size_t{code >= 0x800} + size_t{code >= 0x10000};
   for (size_t i = size - 1; i > 0; --i, code >>= 6) out[i] = static_cast<char>(0x80 | (code & 63));
   *out = static_cast<char>((0xF00U >> size) | code);
   return out + size;
 }
 
-void SetString(const Value& strings, size_t index, const uint32_t* codes, size_t length) {
+// The end of what is written; null if a code is none of a character.
+char* WriteUtf8(const uint32_t* codes, size_t length, char* out) {
   uint32_t bits = 0;
   for (size_t i = 0; i < length; ++i) bits |= codes[i];
   if (bits < 0x80) {
-    char* const out = Resize(strings, index, length);
     for (size_t i = 0; i < length; ++i) out[i] = static_cast<char>(codes[i]);
-    return;
+    return out + length;
   }
-  size_t size = 0;
   for (size_t i = 0; i < length; ++i) {
-    if ((codes[i] >= 0xD800 && codes[i] < 0xE000) || codes[i] > 0x10FFFF) {
-      int order = std::endian::native == std::endian::little ? -1 : 1;
-      const nb::object text = nb::steal(PyUnicode_DecodeUTF32(
-          reinterpret_cast<const char*>(codes), static_cast<Py_ssize_t>(length * sizeof(uint32_t)),
-          "surrogatepass", &order));
-      if (!text) throw nb::python_error();
-      return SetString(strings, index, text.ptr());
-    }
-    size += Utf8Size(codes[i]);
+    if ((codes[i] >= 0xD800 && codes[i] < 0xE000) || codes[i] > 0x10FFFF) return nullptr;
+    out = WriteUtf8(codes[i], out);
   }
-  char* out = Resize(strings, index, size);
-  for (size_t i = 0; i < length; ++i) out = WriteUtf8(codes[i], out);
+  return out;
 }
 
-// Strings of NumPy's types of one size: `S` (char) and `U` (uint32_t).
-template <class T>
-Value StringTensorOf(const Py_buffer& view, size_t count, const Shape& shape) {
-  Value value = EmptyStrings(shape);
-  const size_t size = static_cast<size_t>(view.itemsize) / sizeof(T);
-  const T* element = static_cast<const T*>(view.buf);
-  for (size_t i = 0; i < count; ++i, element += size) {
-    SetString(value, i, element, LengthOf(element, size));
+// Elements of `U`.
+Value TensorOfCodes(const Py_buffer& view, size_t count, const Shape& shape) {
+  StringTensor tensor(shape);
+  const size_t size = static_cast<size_t>(view.itemsize) / sizeof(uint32_t);
+  const size_t room = std::max<size_t>(4 * size, 1 << 14);
+  const auto texts = std::make_unique_for_overwrite<char[]>(room);
+  char* out = texts.get();
+  const auto* codes = static_cast<const uint32_t*>(view.buf);
+  for (size_t i = 0; i < count; ++i, codes += size) {
+    const size_t length = LengthOf(codes, size);
+    if (static_cast<size_t>(texts.get() + room - out) < 4 * length) {
+      tensor.Flush();
+      out = texts.get();
+    }
+    if (char* const end = WriteUtf8(codes, length, out)) {
+      tensor.Add(out, static_cast<size_t>(end - out));
+      out = end;
+      continue;
+    }
+    int order = std::endian::native == std::endian::little ? -1 : 1;
+    const nb::object text = nb::steal(PyUnicode_DecodeUTF32(
+        reinterpret_cast<const char*>(codes), static_cast<Py_ssize_t>(length * sizeof(uint32_t)),
+        "surrogatepass", &order));
+    if (!text) throw nb::python_error();
+    tensor.Add(text.ptr());
+    tensor.Flush();
   }
-  return value;
+  return tensor.Take();
 }
 
 // The last letter of a format that is a size and a letter, as "12w"; 0 of others, those in another
@@ -185,16 +226,16 @@ bool FromArray(nb::handle array, Value& out) {
   for (const int64_t size : shape) count *= static_cast<size_t>(size);
   const char sized = SizedFormat(view.format);
   if (sized == 's') {
-    out = StringTensorOf<char>(view, count, shape);
+    out = TensorOfBytes(view, count, shape);
     return true;
   }
   if (sized == 'w' && reinterpret_cast<uintptr_t>(view.buf) % alignof(uint32_t) == 0) {
-    out = StringTensorOf<uint32_t>(view, count, shape);
+    out = TensorOfCodes(view, count, shape);
     return true;
   }
   if (!IsAligned(view)) return false;
   if (std::strcmp(view.format, "O") == 0) {
-    out = StringTensor(static_cast<PyObject**>(view.buf), count, shape);
+    out = TensorOfObjects(static_cast<PyObject**>(view.buf), count, shape);
     return true;
   }
   const ONNXTensorElementDataType type = ElementTypeByFormat(view.format);
@@ -275,16 +316,18 @@ nb::tuple ShapeTuple(const TensorView& view) {
 // Calls take(index, text) with a new reference to each of `count` strings.
 template <class Take>
 void ForEachText(const OrtValue* value, size_t count, Take take) {
-  const auto size = Get<size_t>(Api().GetStringTensorDataLength, value);
-  const auto content = std::make_unique_for_overwrite<char[]>(size);
-  std::vector<size_t> offsets(count + 1, size);
-  Check(Api().GetStringTensorContent(value, content.get(), size, offsets.data(), count));
-  for (size_t i = 0; i < count; ++i) {
-    const auto length = static_cast<Py_ssize_t>(offsets[i + 1] - offsets[i]);
-    PyObject* const text =
-        PyUnicode_DecodeUTF8(content.get() + offsets[i], length, "surrogateescape");
-    if (text == nullptr) throw nb::python_error();
-    take(i, text);
+  static const auto get = Experimental<TenonStringTensorGet>(TENON_STRING_TENSOR_GET);
+  const char* texts[kTexts];
+  size_t sizes[kTexts];
+  for (size_t first = 0; first < count; first += kTexts) {
+    const size_t part = std::min(kTexts, count - first);
+    Check(get(value, first, texts, sizes, part));
+    for (size_t i = 0; i < part; ++i) {
+      PyObject* const text =
+          PyUnicode_DecodeUTF8(texts[i], static_cast<Py_ssize_t>(sizes[i]), "surrogateescape");
+      if (text == nullptr) throw nb::python_error();
+      take(first + i, text);
+    }
   }
 }
 
@@ -295,9 +338,8 @@ nb::object StringsToPython(const OrtValue* value, const TensorView& view) {
   Buffer buffer;
   if (!buffer.Borrow(array)) throw nb::type_error("expected an array of objects");
   auto* const objects = static_cast<PyObject**>(buffer.view().buf);
-  ForEachText(value, view.element_count, [&](size_t i, PyObject* text) {
-    Py_XDECREF(std::exchange(objects[i], text));
-  });
+  ForEachText(value, view.element_count,
+              [&](size_t i, PyObject* text) { Py_XDECREF(std::exchange(objects[i], text)); });
   return array;
 }
 

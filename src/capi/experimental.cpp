@@ -16,6 +16,7 @@
 #include "capi/training/partial_execution.h"
 #include "capi/training/training_queries.h"
 #include "capi/value/allocator.h"
+#include "capi/value/string_tensor.h"
 #include "capi/value/tensor_arguments.h"
 #include "tenon_c_api.h"
 
@@ -88,6 +89,8 @@ OrtExperimentalFnPtr GetExperimentalFunction(const char* name) noexcept {
   const std::string_view wanted = name;
   if (wanted == TENON_SET_EP_EXTENSION) return Untyped(&SetEpExtension);
   if (wanted == TENON_SEQUENCE_GET_MAP) return Untyped(&SequenceGetMap);
+  if (wanted == TENON_STRING_TENSOR_SET) return Untyped(&StringTensorSet);
+  if (wanted == TENON_STRING_TENSOR_GET) return Untyped(&StringTensorGet);
   if (wanted == TENON_SESSION_SET_REPLACED) return Untyped(&SessionSetReplaced);
   if (wanted == TENON_SESSION_OPTIONS_SET_PROGRESS) return Untyped(&SessionOptionsSetProgress);
   if (wanted == TENON_RUN_OPTIONS_SET_PROGRESS) return Untyped(&RunOptionsSetProgress);

@@ -1,4 +1,6 @@
 // String tensors: filling and reading them.
+#include "capi/value/string_tensor.h"
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +43,12 @@ Result<std::span<std::string>> StringsOf(OrtValue* value) {
   return std::span(tensor.data<std::string>(), static_cast<size_t>(tensor.size()));
 }
 
+Status CheckRange(size_t first, size_t count, size_t size) {
+  if (first <= size && count <= size - first) return OkStatus();
+  return InvalidArgument("expected a range within {} strings, got {} from {} on", size, count,
+                         first);
+}
+
 }  // namespace
 
 OrtStatus* FillStringTensor(OrtValue* value, const char* const* s, size_t s_len) noexcept {
@@ -76,6 +84,33 @@ OrtStatus* GetResizedStringTensorElementBuffer(OrtValue* value, size_t index,
     TENON_RETURN_IF_ERROR(CheckIndex(index, strings.size(), "strings"));
     strings[index].resize(length_in_bytes);
     *buffer = strings[index].data();
+    return OkStatus();
+  });
+}
+
+OrtStatus* StringTensorSet(OrtValue* value, size_t first, const char* const* texts,
+                           const size_t* sizes, size_t count) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL_ARRAY(texts, count);
+    TENON_RETURN_IF_NULL_ARRAY(sizes, count);
+    TENON_ASSIGN_OR_RETURN(const std::span<std::string> strings, StringsOf(value));
+    TENON_RETURN_IF_ERROR(CheckRange(first, count, strings.size()));
+    for (size_t i = 0; i < count; ++i) strings[first + i].assign(texts[i], sizes[i]);
+    return OkStatus();
+  });
+}
+
+OrtStatus* StringTensorGet(const OrtValue* value, size_t first, const char** texts, size_t* sizes,
+                           size_t count) noexcept {
+  return AtBoundary([&]() -> Status {
+    TENON_RETURN_IF_NULL_ARRAY(texts, count);
+    TENON_RETURN_IF_NULL_ARRAY(sizes, count);
+    TENON_ASSIGN_OR_RETURN(const std::span<const std::string> strings, StringsOf(value));
+    TENON_RETURN_IF_ERROR(CheckRange(first, count, strings.size()));
+    for (size_t i = 0; i < count; ++i) {
+      texts[i] = strings[first + i].data();
+      sizes[i] = strings[first + i].size();
+    }
     return OkStatus();
   });
 }
