@@ -1,4 +1,4 @@
-"""Tensors of strings from arrays of all of NumPy's types and layouts, beside onnxruntime (STR-2)."""
+"""Tensors of strings from all of NumPy's types and layouts, beside onnxruntime (STR-2)."""
 
 import graphs
 import numpy as np
