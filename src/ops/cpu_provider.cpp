@@ -103,9 +103,9 @@ class CpuProvider final : public ExecutionProvider {
     return CanWiden(graph, node);
   }
 
-  Result<bool> AdaptUnclaimed(Graph& graph) override {
+  Result<bool> AdaptUnclaimed(Graph& graph, int32_t index) override {
     // Widening needs the types of all values, which lowering does not infer.
-    return LowerChannelsLast(graph) + ExpandComposites(graph) > 0 || WidenNarrow(graph) > 0;
+    return LowerChannelsLast(graph) + ExpandComposites(graph) > 0 || WidenNarrow(graph, index) > 0;
   }
 
   void AdjustConfig(StringMap& config) override {

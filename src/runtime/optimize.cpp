@@ -131,8 +131,9 @@ Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& part
   for (int round = 0; round < kMostRounds && is_changed; ++round) {
     if (CheckAllAssigned(graph).ok()) return OkStatus();
     is_changed = false;
-    for (const auto& provider : parts.providers) {
-      TENON_ASSIGN_OR_RETURN(const bool has_adapted, provider->AdaptUnclaimed(graph));
+    for (size_t i = 0; i < parts.providers.size(); ++i) {
+      TENON_ASSIGN_OR_RETURN(const bool has_adapted,
+                             parts.providers[i]->AdaptUnclaimed(graph, static_cast<int32_t>(i)));
       if (!has_adapted) continue;
       is_changed = true;
       TENON_RETURN_IF_ERROR(InferTypes(graph, *parts.shape_functions));

@@ -108,8 +108,9 @@ class ExecutionProvider {
   }
 
   // Rewrites nodes that no provider claimed into nodes that this provider will claim, if it can.
-  // Called after all providers were asked; all are asked again if it returns true.
-  virtual Result<bool> AdaptUnclaimed(Graph& graph) {
+  // Called after all providers were asked; all are asked again if it returns true. `index` is that
+  // of this provider, for nodes that are to be its own in any case.
+  virtual Result<bool> AdaptUnclaimed(Graph& graph, [[maybe_unused]] int32_t index) {
     (void)graph;
     return false;
   }

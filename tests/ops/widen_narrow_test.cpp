@@ -52,9 +52,9 @@ TEST(WidenNarrowTest, LeavesOwnedNodesAndOtherTypesAlone) {
   Graph& graph = *model.graph;
   graph.value(graph.FindValue("y")).type = ValueType::Tensor(DataType::kFloat16);
   graph.node(graph.value(graph.FindValue("y")).producer).provider = 0;
-  EXPECT_EQ(WidenNarrow(graph), 0u);
+  EXPECT_EQ(WidenNarrow(graph, 0), 0u);
   graph.node(graph.value(graph.FindValue("y")).producer).provider = -1;
-  EXPECT_EQ(WidenNarrow(graph), 1u);
+  EXPECT_EQ(WidenNarrow(graph, 0), 1u);
   EXPECT_EQ(graph.node_count(), 4u);
 }
 
@@ -93,7 +93,7 @@ TEST(WidenNarrowTest, AProductRoundsItsOperandsItself) {
   Product product(true);
   EXPECT_TRUE(IsBetterWide(*product.b.graph, product.node()));
   const NodeId id = product.node().id;
-  WidenNarrow(*product.b.graph);
+  WidenNarrow(*product.b.graph, 0);
   EXPECT_EQ(product.b.graph->node_count(), 2u) << GraphText(*product.b.graph);
   const Node& node = product.b.graph->node(id);
   EXPECT_EQ(node.inputs[0], product.x);
@@ -103,7 +103,7 @@ TEST(WidenNarrowTest, AProductRoundsItsOperandsItself) {
 TEST(WidenNarrowTest, CastsThatOthersReadStay) {
   Product product(true);
   product.b.Output(product.x16);
-  WidenNarrow(*product.b.graph);
+  WidenNarrow(*product.b.graph, 0);
   EXPECT_EQ(product.b.graph->node_count(), 3u) << GraphText(*product.b.graph);
 }
 

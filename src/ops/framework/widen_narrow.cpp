@@ -173,7 +173,7 @@ bool IsNarrow(const ValueType& type) {
 
 class NarrowWidening {
  public:
-  explicit NarrowWidening(Graph& graph) : graph_(graph) {}
+  NarrowWidening(Graph& graph, int32_t provider) : graph_(graph), provider_(provider) {}
 
   Result<std::vector<NodeId>> Order() { return graph_.TopologicalOrder(); }
 
@@ -194,6 +194,7 @@ class NarrowWidening {
       if (wide == DataType::kUndefined) continue;
       if (i == 1 && TakesWeightsAsTheyAre(node)) {
         node.schema = nullptr;  // the standard's operator has operands of one type
+        node.provider = provider_;
         continue;
       }
       if (i == 1 && TakesConstantAsItIs(node, rounds)) {
@@ -349,6 +350,7 @@ class NarrowWidening {
   }
 
   Graph& graph_;
+  const int32_t provider_;
   std::map<std::pair<ValueId, DataType>, ValueId> wide_;
   std::vector<NodeId> spare_;  // casts that may have lost their readers
 };
@@ -386,13 +388,13 @@ std::unordered_set<NodeId> NodesBetterWide(const Graph& graph) {
   return wide;
 }
 
-size_t WidenNarrow(Graph& graph) {
-  NarrowWidening widening(graph);
+size_t WidenNarrow(Graph& graph, int32_t provider) {
+  NarrowWidening widening(graph, provider);
   const Result<std::vector<NodeId>> order = widening.Order();
   if (!order) return 0;
   size_t widened = 0;
   for (const NodeId id : *order) {
-    for (Graph* subgraph : graph.node(id).Subgraphs()) widened += WidenNarrow(*subgraph);
+    for (Graph* subgraph : graph.node(id).Subgraphs()) widened += WidenNarrow(*subgraph, provider);
     widened += widening.Widen(id) ? 1 : 0;
   }
   widening.RemoveSpareCasts();

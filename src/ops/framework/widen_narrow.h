@@ -12,7 +12,8 @@ namespace tenon {
 // packed ones. Casts convert their inputs and outputs, but not those that a kernel takes as they
 // are (OpOptions::narrow_inputs), nor large float16 constants of matrix products and convolutions.
 // Values between two such nodes are not rounded. Returns how many nodes changed.
-size_t WidenNarrow(Graph& graph);
+// Convolutions that keep float16 weights, which no other provider takes, get this `provider`.
+size_t WidenNarrow(Graph& graph, int32_t provider);
 
 // Whether there is a kernel for a node without a provider on the wider elements. It rounds once,
 // where the operator's function body rounds each constant and result.
