@@ -1,6 +1,7 @@
 // Values, memory infos and allocators through the C++ classes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tenon_c_api.h>
 
 #include <map>
 
@@ -137,6 +138,43 @@ TEST(ValueTest, StringsGoThereAndBack) {
   std::vector<float> numbers = {1};
   EXPECT_THAT(ErrorOf([&] { TensorOver(numbers, {1}).GetStringTensorDataLength(); }),
               HasSubstr("float"));
+}
+
+template <class Function>
+Function TenonFunction(const char* name) {
+  return reinterpret_cast<Function>(Ort::GetApi().GetExperimentalFunction(name));
+}
+
+TEST(ValueTest, ManyStringsAreSetAndGotAtOnce) {
+  const auto set = TenonFunction<TenonStringTensorSet>(TENON_STRING_TENSOR_SET);
+  const auto get = TenonFunction<TenonStringTensorGet>(TENON_STRING_TENSOR_GET);
+  const Ort::AllocatorWithDefaultOptions allocator;
+  const int64_t shape[] = {4};
+  Ort::Value value =
+      Ort::Value::CreateTensor(allocator, shape, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING);
+  const char* const texts[] = {"a\0b", nullptr, "three"};
+  const size_t sizes[] = {3, 0, 5};
+  Ort::ThrowOnError(set(value, 1, texts, sizes, 3));
+  const char* got[2] = {};
+  size_t got_sizes[2] = {};
+  Ort::ThrowOnError(get(value, 0, got, got_sizes, 2));
+  EXPECT_EQ(got_sizes[0], 0u);
+  EXPECT_EQ(std::string(got[1], got_sizes[1]), std::string("a\0b", 3));
+  Ort::ThrowOnError(get(value, 3, got, got_sizes, 1));
+  EXPECT_EQ(std::string(got[0], got_sizes[0]), "three");
+  Ort::ThrowOnError(set(value, 4, nullptr, nullptr, 0));  // nothing, from the end on
+
+  EXPECT_THAT(Outcome(set(value, 2, texts, sizes, 3)), HasSubstr("4 strings, got 3 from 2 on"));
+  EXPECT_THAT(Outcome(get(value, 5, got, got_sizes, 0)), HasSubstr("got 0 from 5 on"));
+  EXPECT_THAT(Outcome(set(value, SIZE_MAX, texts, sizes, 3)), HasSubstr("4 strings"));
+  const size_t too_many[] = {3, 1, 5};
+  EXPECT_THAT(Outcome(set(value, 0, texts, too_many, 3)), HasSubstr("texts[1] must not be null"));
+  EXPECT_EQ(value.GetStringTensorElement(0), "");  // and nothing was set
+  EXPECT_THAT(Outcome(set(value, 0, nullptr, sizes, 1)), HasSubstr("texts"));
+  EXPECT_THAT(Outcome(get(value, 0, got, nullptr, 1)), HasSubstr("sizes"));
+  EXPECT_THAT(Outcome(get(nullptr, 0, got, got_sizes, 1)), HasSubstr("value"));
+  std::vector<float> numbers = {1};
+  EXPECT_THAT(Outcome(set(TensorOver(numbers, {1}), 0, texts, sizes, 1)), HasSubstr("float"));
 }
 
 TEST(ValueTest, SequencesGiveCopiesOfTheirElements) {

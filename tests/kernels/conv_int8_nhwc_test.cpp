@@ -89,7 +89,19 @@ int64_t SumAt(const Int8ConvArgs& args, const NhwcData& data, size_t n, size_t y
   return sum;
 }
 
-void CheckCase(const NhwcCase& c, bool in_is_signed, bool weights_are_signed, bool out_is_signed) {
+// Weights whose products with neighbours may saturate in 16 bits: some, or a few of many.
+enum class Large { kSome, kFew };
+
+uint8_t WeightByte(Random& random, Large large, bool is_signed) {
+  if (large == Large::kSome) return static_cast<uint8_t>(random.Next());
+  const bool is_large = random.Below(60) == 0;
+  const auto magnitude = static_cast<int>(is_large ? 90 + random.Below(38) : random.Below(40));
+  const int weight = random.Below(2) ? magnitude : -magnitude;
+  return static_cast<uint8_t>(is_signed ? weight : weight + 128);
+}
+
+void CheckCase(const NhwcCase& c, Large large, bool in_is_signed, bool weights_are_signed,
+               bool out_is_signed) {
   Int8ConvArgs args;
   args.shape.batch = c.batch;
   args.shape.in_channels = c.channels;
@@ -108,7 +120,7 @@ void CheckCase(const NhwcCase& c, bool in_is_signed, bool weights_are_signed, bo
   data.in.resize(c.batch * c.height * c.width * c.channels);
   data.weights.resize(c.out_channels * depth * c.kernel * c.kernel);
   for (uint8_t& byte : data.in) byte = static_cast<uint8_t>(random.Next());
-  for (uint8_t& byte : data.weights) byte = static_cast<uint8_t>(random.Next());
+  for (uint8_t& byte : data.weights) byte = WeightByte(random, large, weights_are_signed);
   for (size_t i = 0; i < c.out_channels; ++i) {
     data.bias.push_back(static_cast<int32_t>(random.Below(2000)) - 1000);
   }
@@ -173,11 +185,13 @@ class ConvInt8NhwcTest : public TargetTest {};
 TEST_F(ConvInt8NhwcTest, MatchesReference) {
   ConvGeneralShape pointwise;
   pointwise.in_channels = pointwise.out_channels = 4;
-  if (!HasInt8NhwcConv(pointwise)) GTEST_SKIP() << "no dot products of bytes here";
+  if (!HasInt8NhwcConv(pointwise)) GTEST_SKIP() << "neither AVX2 nor dot products of bytes here";
   for (const NhwcCase& c : kCases) {
-    CheckCase(c, false, true, false);
-    CheckCase(c, true, true, true);
-    CheckCase(c, false, false, true);
+    for (const Large large : {Large::kSome, Large::kFew}) {
+      CheckCase(c, large, false, true, false);
+      CheckCase(c, large, true, true, true);
+      CheckCase(c, large, false, false, true);
+    }
   }
 }
 

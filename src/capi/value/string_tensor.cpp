@@ -95,6 +95,11 @@ OrtStatus* StringTensorSet(OrtValue* value, size_t first, const char* const* tex
     TENON_RETURN_IF_NULL_ARRAY(sizes, count);
     TENON_ASSIGN_OR_RETURN(const std::span<std::string> strings, StringsOf(value));
     TENON_RETURN_IF_ERROR(CheckRange(first, count, strings.size()));
+    for (size_t i = 0; i < count; ++i) {
+      if (texts[i] == nullptr && sizes[i] > 0) {
+        return InvalidArgument("texts[{}] must not be null, as it has {} bytes", i, sizes[i]);
+      }
+    }
     for (size_t i = 0; i < count; ++i) strings[first + i].assign(texts[i], sizes[i]);
     return OkStatus();
   });

@@ -1,37 +1,28 @@
 #include "kernels/conv/conv_int8_nhwc.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "kernels/conv/conv_int8_depthwise.h"
+#include "kernels/conv/conv_int8_nhwc_form.h"
 #include "kernels/conv/conv_int8_nhwc_rows.h"
 #include "kernels/dispatch.h"
 #include "kernels/elementwise/int8_table.h"
-
-#if defined(__x86_64__)
-#include "kernels/gemm/requantize_avx512.h"
-#include "kernels/transpose_avx512.h"
-#endif
 
 namespace tenon::kernels {
 
 #if defined(__x86_64__)
 
+const NhwcForm* ActiveNhwcForm() {
+  const Target target = ActiveTarget();
+  if (target == Target::kAvx512 && VnniNhwcForm()) return VnniNhwcForm();
+  return target == Target::kBaseline ? nullptr : Avx2NhwcForm();
+}
+
 namespace {
 
-#define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
-
-// GCC 12's partial redundancy elimination puts the sums of a tile into memory in every step.
-#if defined(__clang__)
-#define TENON_KEEPS_REGISTERS
-#else
-#define TENON_KEEPS_REGISTERS __attribute__((optimize("no-tree-pre")))
-#endif
-
-constexpr size_t kLanes = 16;          // output channels of a vector
-constexpr size_t kPanel = 2 * kLanes;  // and of a panel
-constexpr size_t kMostPixels = 14;     // of a tile: 28 vectors of sums
+constexpr size_t kMostLanes = 16, kMostPanel = 32, kMostPixels = 14;  // of all forms
 
 size_t DivideUp(size_t x, size_t y) { return (x + y - 1) / y; }
 size_t RoundUp64(size_t x) { return (x + 63) / 64 * 64; }
@@ -49,35 +40,43 @@ struct RunShape {
     const size_t channels = shape.in_channels / shape.groups;
     count = height.kernel * (is_joined ? 1 : width.kernel);
     bytes = channels * (is_joined ? width.kernel : 1);
-    quads = DivideUp(bytes, 4);
+    quads = DivideUp(bytes, kQuad);
   }
 };
 
-// Packed weights: for each group, panels of up to kPanel output channels, [runs][quads][channels
-// of the panel][4]; then the sums of the weights of each output channel.
+// Packed weights: for each group, panels of up to `panel` output channels, [runs][quads][channels
+// of the panel][4]; then the sums of the weights of each output channel; then the rests of each
+// vector.
 struct PackedShape {
   RunShape runs;
-  size_t channels;  // output channels of a group
+  size_t lanes, panel;
+  size_t groups, channels;  // output channels of a group
   size_t panels;
+  size_t rest_bytes;  // of a vector
 
-  explicit PackedShape(const ConvGeneralShape& shape)
+  PackedShape(const ConvGeneralShape& shape, const NhwcForm& form)
       : runs(shape),
+        lanes(form.lanes),
+        panel(form.panel),
+        groups(shape.groups),
         channels(shape.out_channels / shape.groups),
-        panels(DivideUp(channels, kPanel)) {}
+        panels(DivideUp(channels, panel)),
+        rest_bytes(form.rest_bytes(runs.count * runs.quads)) {}
 
   // In whole vectors.
-  size_t PanelChannels(size_t panel) const {
-    return channels - panel * kPanel > kLanes ? kPanel : kLanes;
-  }
-  size_t PanelBytes(size_t width) const { return runs.count * runs.quads * width * 4; }
+  size_t PanelChannels(size_t i) const { return channels - i * panel > lanes ? panel : lanes; }
+  size_t PanelBytes(size_t width) const { return runs.count * runs.quads * width * kQuad; }
   size_t GroupBytes() const {
-    return (panels - 1) * PanelBytes(kPanel) + PanelBytes(PanelChannels(panels - 1));
+    return (panels - 1) * PanelBytes(panel) + PanelBytes(PanelChannels(panels - 1));
   }
-};
+  size_t vectors() const { return DivideUp(channels, lanes); }  // of a group
 
-size_t SumsOffset(const ConvGeneralShape& shape) {
-  return RoundUp64(shape.groups * PackedShape(shape).GroupBytes());
-}
+  size_t SumsOffset() const { return RoundUp64(groups * GroupBytes()); }
+  size_t RestsOffset() const {
+    return SumsOffset() + RoundUp64(groups * channels * sizeof(int32_t));
+  }
+  size_t bytes() const { return RestsOffset() + groups * vectors() * rest_bytes; }
+};
 
 // Whether pixels can be read where they are: no pads, no signs, no bytes beyond a run.
 bool ReadsInPlace(const ConvGeneralShape& shape, bool is_signed) {
@@ -85,7 +84,8 @@ bool ReadsInPlace(const ConvGeneralShape& shape, bool is_signed) {
   const auto is_inside = [](const ConvDim& dim) {
     return dim.pad_begin == 0 && PaddedExtent(dim, dim.out) <= dim.in;
   };
-  return !is_signed && runs.bytes % 4 == 0 && is_inside(shape.dims[1]) && is_inside(shape.dims[2]);
+  return !is_signed && runs.bytes % kQuad == 0 && is_inside(shape.dims[1]) &&
+         is_inside(shape.dims[2]);
 }
 
 // Tasks: chunks of rows, and of panels if there are few rows.
@@ -93,9 +93,9 @@ struct Grid {
   NhwcRowChunks rows;
   size_t panel_parts;
 
-  explicit Grid(const ConvGeneralShape& shape) : rows(shape, WantedRows(shape)) {
+  Grid(const ConvGeneralShape& shape, const NhwcForm& form) : rows(shape, WantedRows(shape, form)) {
     constexpr size_t kEnoughTasks = 8;
-    const PackedShape packed(shape);
+    const PackedShape packed(shape, form);
     const size_t panels = shape.groups * packed.panels;
     const size_t chunks = shape.batch * rows.chunks;
     const double cost = static_cast<double>(rows.rows) * RowCost(shape);
@@ -114,9 +114,9 @@ struct Grid {
   static double RowCost(const ConvGeneralShape& shape) {
     const RunShape runs(shape);
     return static_cast<double>(shape.dims[2].out) * static_cast<double>(shape.out_channels) *
-           static_cast<double>(runs.count * runs.quads * 4);
+           static_cast<double>(runs.count * runs.quads * kQuad);
   }
-  static size_t WantedRows(const ConvGeneralShape& shape) {
+  static size_t WantedRows(const ConvGeneralShape& shape, const NhwcForm& form) {
     constexpr size_t kInputBytes = 192 * 1024;  // of a chunk, which stays in the L2 cache
     const size_t row_bytes =
         PaddedExtent(shape.dims[2], shape.dims[2].out) * shape.in_channels * shape.dims[1].stride;
@@ -126,145 +126,19 @@ struct Grid {
     // chunk, so it has some tiles.
     const size_t wanted = ReadsInPlace(shape, false) ? by_memory : std::min(by_cost, by_memory);
     const size_t band = RowsOfBand(shape.dims[1].out, RowCost(shape), 2 * kLeastCost);
-    return std::max(std::min(wanted, band), DivideUp(4 * kMostPixels, shape.dims[2].out));
+    return std::max(std::min(wanted, band), DivideUp(4 * form.most_pixels, shape.dims[2].out));
   }
 };
-
-// One tile: output pixels times a panel's output channels.
-struct Tile {
-  const uint8_t* const* pixels;  // where the window of each begins
-  const int32_t* offsets;        // from there to each quad of bytes
-  size_t quads;
-  const int8_t* weights;
-  const int32_t* starts;  // of the sums, [kPanel]
-  const float* scales;    // [kPanel]
-  int32_t zero_point;
-  bool is_signed;
-  uint8_t* out;
-  size_t out_stride;
-  uint32_t channels;  // a bit for each that is there
-  bool has_small_scales;
-};
-
-// Rounds a tile's sums, [pixels][kPanel], and stores them.
-TENON_VNNI void StoreBounded(const Tile& tile, const int32_t* sums, size_t pixels) {
-  const ByteRounding rounding = MakeByteRounding(tile.zero_point, tile.is_signed);
-  uint8_t* out = tile.out;
-  for (size_t p = 0; p < pixels; ++p, sums += kPanel, out += tile.out_stride) {
-    for (size_t half = 0; half < kPanel; half += kLanes) {
-      const auto written = static_cast<__mmask16>(tile.channels >> half);
-      _mm_mask_storeu_epi8(out + half, written,
-                           RoundToBytes(_mm512_load_si512(sums + half),
-                                        _mm512_loadu_ps(tile.scales + half), rounding));
-    }
-  }
-}
-
-// The same if the scales are so small that sums need no bounds.
-TENON_VNNI void StoreTile(const Tile& tile, const int32_t* sums, size_t pixels) {
-  if (!tile.has_small_scales) return StoreBounded(tile, sums, pixels);
-  const __m512 low_scale = _mm512_loadu_ps(tile.scales);
-  const __m512 high_scale = _mm512_loadu_ps(tile.scales + kLanes);
-  uint8_t* out = tile.out;
-  for (size_t p = 0; p < pixels; p += 2, sums += 2 * kPanel) {
-    const int32_t* next = p + 1 < pixels ? sums + kPanel : sums;
-    const __m512i rows[4] = {_mm512_load_si512(sums), _mm512_load_si512(sums + kLanes),
-                             _mm512_load_si512(next), _mm512_load_si512(next + kLanes)};
-    const __m512i bytes =
-        RoundRowsToBytes(rows, low_scale, high_scale, tile.zero_point, tile.is_signed);
-    _mm256_mask_storeu_epi8(out, tile.channels, _mm512_maskz_extracti64x4_epi64(0xff, bytes, 0));
-    out += tile.out_stride;
-    if (p + 1 == pixels) break;
-    _mm256_mask_storeu_epi8(out, tile.channels, _mm512_maskz_extracti64x4_epi64(0xff, bytes, 1));
-    out += tile.out_stride;
-  }
-}
-
-struct RowScales {
-  __m512 low, high;
-};
-
-// The same from pixel kPixel on; recursive, so that the sums are never in memory.
-template <size_t kPixel, size_t kPixels, size_t kVectors>
-TENON_VNNI __attribute__((always_inline)) inline void StoreFrom(
-    const __m512i (&acc)[kPixels][kVectors], const RowScales& scales, const Tile& tile,
-    uint8_t* out) {
-  if constexpr (kPixel < kPixels) {
-    constexpr size_t kNext = kPixel + 1 < kPixels ? kPixel + 1 : kPixel;
-    const __m512i rows[4] = {acc[kPixel][0], acc[kPixel][kVectors - 1], acc[kNext][0],
-                             acc[kNext][kVectors - 1]};
-    const __m512i bytes =
-        RoundRowsToBytes(rows, scales.low, scales.high, tile.zero_point, tile.is_signed);
-    _mm256_mask_storeu_epi8(out, tile.channels, _mm512_maskz_extracti64x4_epi64(0xff, bytes, 0));
-    if constexpr (kNext > kPixel) {
-      out += tile.out_stride;
-      _mm256_mask_storeu_epi8(out, tile.channels, _mm512_maskz_extracti64x4_epi64(0xff, bytes, 1));
-    }
-    StoreFrom<kPixel + 2>(acc, scales, tile, out + tile.out_stride);
-  }
-}
-
-// Tiles of at least so many pixels, which are most, round their sums in registers.
-constexpr size_t kLeastKept = 12;
-
-template <size_t kPixels, bool kIsWide>
-TENON_KEEPS_REGISTERS TENON_VNNI void RunTile(const Tile& tile) {
-  constexpr size_t kVectors = kIsWide ? 2 : 1;
-  __m512i acc[kPixels][kVectors];
-#pragma GCC unroll 14
-  for (size_t p = 0; p < kPixels; ++p) {
-    acc[p][0] = _mm512_loadu_si512(tile.starts);
-    if constexpr (kIsWide) acc[p][1] = _mm512_loadu_si512(tile.starts + kLanes);
-  }
-  const int8_t* weights = tile.weights;
-  for (size_t q = 0; q < tile.quads; ++q, weights += kVectors * 64) {
-    const ptrdiff_t at = tile.offsets[q];
-    const __m512i w0 = _mm512_loadu_si512(weights);
-    __m512i w1;
-    if constexpr (kIsWide) w1 = _mm512_loadu_si512(weights + 64);
-#pragma GCC unroll 14
-    for (size_t p = 0; p < kPixels; ++p) {
-      int32_t four;
-      std::memcpy(&four, tile.pixels[p] + at, sizeof(four));
-      const __m512i quad = _mm512_set1_epi32(four);
-      acc[p][0] = _mm512_dpbusd_epi32(acc[p][0], quad, w0);
-      if constexpr (kIsWide) acc[p][1] = _mm512_dpbusd_epi32(acc[p][1], quad, w1);
-    }
-  }
-  if constexpr (kIsWide && kPixels >= kLeastKept) {
-    if (tile.has_small_scales) {
-      const RowScales scales = {_mm512_loadu_ps(tile.scales),
-                                _mm512_loadu_ps(tile.scales + kLanes)};
-      StoreFrom<0>(acc, scales, tile, tile.out);
-      return;
-    }
-  }
-  alignas(64) int32_t sums[kPixels * kPanel];
-#pragma GCC unroll 14
-  for (size_t p = 0; p < kPixels; ++p) {
-    _mm512_store_si512(sums + p * kPanel, acc[p][0]);
-    _mm512_store_si512(sums + p * kPanel + kLanes,
-                       kIsWide ? acc[p][kVectors - 1] : _mm512_setzero_si512());
-  }
-  StoreTile(tile, sums, kPixels);
-}
-
-#undef TENON_KEEPS_REGISTERS
-
-template <bool kIsWide, size_t... kPixels>
-constexpr auto TileFunctions(std::index_sequence<kPixels...>) {
-  return std::array{&RunTile<kPixels + 1, kIsWide>...};
-}
-constexpr auto kNarrowTiles = TileFunctions<false>(std::make_index_sequence<kMostPixels>());
-constexpr auto kWideTiles = TileFunctions<true>(std::make_index_sequence<kMostPixels>());
 
 // The chunk of one task.
 class DenseTask {
  public:
   DenseTask(const Int8ConvArgs& args, size_t task, std::byte* scratch)
       : args_(args),
-        packed_(args.shape),
-        grid_(args.shape),
+        form_(*ActiveNhwcForm()),
+        packed_(args.shape, form_),
+        grid_(args.shape, form_),
+        words_memory_(scratch + OffsetBytes(packed_.runs) + RowsBytes(args.shape, form_)),
         offsets_(reinterpret_cast<int32_t*>(scratch)) {
     const ConvGeneralShape& shape = args.shape;
     rows_ = grid_.rows.RowsOf(shape, task / grid_.panel_parts);
@@ -276,16 +150,28 @@ class DenseTask {
             (rows_.image * height.in + rows_.begin * height.stride) * width.in * shape.in_channels;
     } else {
       columns_ = PaddedExtent(width, width.out);
-      auto* const copy = reinterpret_cast<uint8_t*>(scratch + OffsetBytes(shape));
+      auto* const copy = reinterpret_cast<uint8_t*>(scratch + OffsetBytes(packed_.runs));
       CopyPaddedRows(args, rows_, copy);
       in_ = copy;
     }
     SetOffsets();
   }
 
-  static size_t OffsetBytes(const ConvGeneralShape& shape) {
-    const RunShape runs(shape);
+  // Of the rows that a task reads, in memory or padded, with what quads read beyond the last pixel.
+  static size_t RowsBytes(const ConvGeneralShape& shape, const NhwcForm& form) {
+    constexpr size_t kSlack = 64;
+    const ConvDim &height = shape.dims[1], &width = shape.dims[2];
+    return RoundUp64(PaddedExtent(height, Grid(shape, form).rows.rows) *
+                         std::max(width.in, PaddedExtent(width, width.out)) * shape.in_channels +
+                     kSlack);
+  }
+  static size_t OffsetBytes(const RunShape& runs) {
     return RoundUp64(runs.count * runs.quads * sizeof(int32_t));
+  }
+
+  static size_t ScratchBytes(const ConvGeneralShape& shape, const NhwcForm& form) {
+    const size_t words = form.widen ? sizeof(int16_t) * RowsBytes(shape, form) : 0;
+    return OffsetBytes(RunShape(shape)) + RowsBytes(shape, form) + words;
   }
 
   void Run() {
@@ -300,7 +186,7 @@ class DenseTask {
 
  private:
   size_t FirstChannel(size_t panel) const {
-    return panel / packed_.panels * packed_.channels + panel % packed_.panels * kPanel;
+    return panel / packed_.panels * packed_.channels + panel % packed_.panels * packed_.panel;
   }
 
   uint8_t* OutputAt(size_t channel) const {
@@ -325,43 +211,61 @@ class DenseTask {
 
   void RunPanel(size_t group, size_t panel) {
     const ConvGeneralShape& shape = args_.shape;
-    const size_t first = panel * kPanel, width = packed_.PanelChannels(panel);
+    const size_t first = panel * packed_.panel, width = packed_.PanelChannels(panel);
     const size_t count = std::min(width, packed_.channels - first);
     const size_t channel = group * packed_.channels + first;
     const auto* sums =
-        reinterpret_cast<const int32_t*>(args_.packed_weights + SumsOffset(shape)) + channel;
-    alignas(64) int32_t starts[kPanel] = {};
-    alignas(64) float scales[kPanel] = {};
+        reinterpret_cast<const int32_t*>(args_.packed_weights + packed_.SumsOffset()) + channel;
+    alignas(64) int32_t starts[kMostPanel] = {};
+    alignas(64) float scales[kMostPanel] = {};
     for (size_t i = 0; i < count; ++i) {
       const ByteChannelTerms terms = ChannelTermsOf(args_, channel + i, sums[i]);
       starts[i] = terms.start;
       scales[i] = terms.scale;
     }
-    Tile tile = {};
+    NhwcTile tile = {};
     tile.offsets = offsets_;
-    tile.quads = packed_.runs.count * packed_.runs.quads;
+    tile.runs = packed_.runs.count;
+    tile.run_quads = packed_.runs.quads;
     tile.weights = reinterpret_cast<const int8_t*>(args_.packed_weights) +
-                   group * packed_.GroupBytes() + panel * packed_.PanelBytes(kPanel);
+                   group * packed_.GroupBytes() + panel * packed_.PanelBytes(packed_.panel);
+    tile.rest_bytes = packed_.rest_bytes;
+    tile.rests = args_.packed_weights + packed_.RestsOffset() +
+                 (group * packed_.vectors() + first / packed_.lanes) * packed_.rest_bytes;
     tile.starts = starts;
     tile.scales = scales;
     tile.zero_point = args_.epilogue.zero_point;
     tile.is_signed = args_.epilogue.type == Int8Output::kInt8;
     tile.out_stride = shape.out_channels;
-    tile.channels = static_cast<uint32_t>((uint64_t{1} << count) - 1);
+    tile.channels = count;
     tile.has_small_scales =
         std::all_of(scales, scales + count, [](float s) { return std::abs(s) < 1; });
-    RunTiles(group, channel, width == kPanel, tile);
+    const bool are_words =
+        form_.reads_words && form_.reads_words(tile.rests, tile.runs * tile.run_quads);
+    RunTiles(group, channel, width == packed_.panel, are_words, tile);
   }
 
-  void RunTiles(size_t group, size_t channel, bool is_wide, Tile& tile) {
+  // The rows as words.
+  const uint8_t* Words() {
+    if (words_ == nullptr) {
+      const size_t rows = PaddedExtent(args_.shape.dims[1], rows_.end - rows_.begin);
+      auto* const words = reinterpret_cast<int16_t*>(words_memory_);
+      form_.widen(in_, rows * columns_ * args_.shape.in_channels, words);
+      words_ = reinterpret_cast<const uint8_t*>(words);
+    }
+    return words_;
+  }
+
+  void RunTiles(size_t group, size_t channel, bool is_wide, bool are_words, NhwcTile& tile) {
     const ConvGeneralShape& shape = args_.shape;
     const ConvDim &height = shape.dims[1], &width = shape.dims[2];
     const size_t pixels = (rows_.end - rows_.begin) * width.out;
-    const size_t tiles = DivideUp(pixels, kMostPixels);
+    const size_t tiles = DivideUp(pixels, form_.most_pixels);
     uint8_t* const out = OutputAt(channel);
-    const size_t row_bytes = columns_ * shape.in_channels * height.stride;
-    const size_t step = shape.in_channels * width.stride;
-    const uint8_t* row = in_ + group * (shape.in_channels / shape.groups);
+    const size_t pixel_bytes = shape.in_channels * (are_words ? sizeof(int16_t) : 1);
+    const size_t row_bytes = columns_ * pixel_bytes * height.stride;
+    const size_t step = pixel_bytes * width.stride;
+    const uint8_t* row = (are_words ? Words() : in_) + group * (pixel_bytes / shape.groups);
     size_t x = 0;
     for (size_t i = 0, done = 0; i < tiles; ++i) {
       const size_t count = DivideUp(pixels - done, tiles - i);
@@ -372,7 +276,7 @@ class DenseTask {
       }
       tile.pixels = windows;
       tile.out = out + done * shape.out_channels;
-      (is_wide ? kWideTiles : kNarrowTiles)[count - 1](tile);
+      form_.run_tile(tile, count, is_wide);
       done += count;
     }
   }
@@ -387,17 +291,20 @@ class DenseTask {
       const size_t pixel =
           run / by_row * height.dilation * columns_ + run % by_row * width.dilation;
       const size_t first = pixel * shape.in_channels;
-      for (size_t q = 0; q < runs.quads; ++q) *offset++ = static_cast<int32_t>(first + q * 4);
+      for (size_t q = 0; q < runs.quads; ++q) *offset++ = static_cast<int32_t>(first + q * kQuad);
     }
   }
 
   const Int8ConvArgs& args_;
+  const NhwcForm& form_;
   const PackedShape packed_;
   const Grid grid_;
   NhwcRows rows_ = {};
   size_t part_ = 0;
   size_t columns_ = 0;  // of the input's rows in memory
   const uint8_t* in_ = nullptr;
+  const uint8_t* words_ = nullptr;
+  std::byte* const words_memory_;
   int32_t* const offsets_;
 };
 
@@ -414,97 +321,88 @@ void GatherBytes(const uint8_t* weights, size_t channels, size_t taps, size_t ta
   }
 }
 
-// A vector of up to kLanes output channels: its part of a panel, and the sums of their weights.
-TENON_VNNI void PackLanes(const ConvGeneralShape& shape, const PackedShape& form,
-                          const uint8_t* weights, bool is_signed, size_t count, size_t width,
-                          int8_t* into, int32_t* sums) {
-  constexpr size_t kChunk = 64;
-  const RunShape& runs = form.runs;
+// A vector of output channels: its part of a panel, the sums of the weights, and the rests.
+void PackLanes(const ConvGeneralShape& shape, const uint8_t* weights, NhwcWeightChunk chunk) {
+  const RunShape runs(shape);
   const size_t channels = shape.in_channels / shape.groups;
   const size_t taps = shape.dims[1].kernel * shape.dims[2].kernel;
-  const __m512i flip = _mm512_set1_epi8(is_signed ? 0 : static_cast<char>(0x80));
-  const __m512i ones = _mm512_set1_epi8(1);
-  __m512i all = _mm512_setzero_si512();
+  int32_t sums[kMostLanes] = {};
+  int32_t* const all_sums = std::exchange(chunk.sums, sums);
+  int8_t* const begin = chunk.into;
+  chunk.quads = runs.count * runs.quads;
+  uint8_t gathered[kMostLanes][kWeightChunk];
   for (size_t run = 0; run < runs.count; ++run) {
-    for (size_t first = 0; first < runs.bytes; first += kChunk) {
-      const size_t present = std::min(kChunk, runs.bytes - first);
-      const __mmask64 mask = ~uint64_t{0} >> (kChunk - present);
-      __m512i words[kLanes];
-      for (size_t j = 0; j < kLanes; ++j) {
-        words[j] = _mm512_setzero_si512();
-        if (j >= count) continue;
-        const uint8_t* bytes = weights + j * channels * taps + first;
-        uint8_t gathered[kChunk];
-        if (taps > 1) {
-          GatherBytes(weights + j * channels * taps, channels, taps, taps / runs.count * run, first,
-                      present, gathered);
-          bytes = gathered;
-        }
-        words[j] = _mm512_maskz_mov_epi8(
-            mask, _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, bytes), flip));
+    for (size_t first = 0; first < runs.bytes; first += kWeightChunk) {
+      chunk.bytes = std::min(kWeightChunk, runs.bytes - first);
+      for (size_t j = 0; j < chunk.count; ++j) {
+        const uint8_t* const row = weights + j * channels * taps;
+        chunk.rows[j] = row + first;
+        if (taps == 1) continue;
+        GatherBytes(row, channels, taps, taps / runs.count * run, first, chunk.bytes, gathered[j]);
+        chunk.rows[j] = gathered[j];
       }
-      TransposeLanes(words);
-      int8_t* const quads = into + (run * runs.quads + first / 4) * width * 4;
-      for (size_t i = 0; i * 4 < present; ++i) {
-        _mm512_storeu_si512(quads + i * width * 4, words[i]);
-        all = _mm512_dpbusd_epi32(all, ones, words[i]);
-      }
+      chunk.first_quad = run * runs.quads + first / kQuad;
+      chunk.into = begin + chunk.first_quad * chunk.quad_distance;
+      ActiveNhwcForm()->pack_weights(chunk);
     }
   }
-  _mm512_mask_storeu_epi32(sums, static_cast<__mmask16>((1u << count) - 1), all);
+  std::copy_n(sums, chunk.count, all_sums);
 }
-
-#undef TENON_VNNI
 
 }  // namespace
 
 bool HasInt8NhwcConv(const ConvGeneralShape& shape) {
-  static const bool has_instructions = __builtin_cpu_supports("avx512vnni") &&
-                                       __builtin_cpu_supports("avx512bw") &&
-                                       __builtin_cpu_supports("avx512vl");
+  const NhwcForm* form = ActiveNhwcForm();
   const ConvDim& depth = shape.dims[0];
   const bool is_flat = depth.kernel == 1 && depth.in == 1 && depth.out == 1;
-  return has_instructions && ActiveTarget() == Target::kAvx512 && is_flat;
+  return form && is_flat && (!IsNhwcDepthwise(shape) || HasDepthwiseNhwc(shape, *form));
 }
 
 size_t PackedInt8NhwcWeightsSize(const ConvGeneralShape& shape) {
   if (IsNhwcDepthwise(shape)) return PackedDepthwiseNhwcSize(shape);
-  return SumsOffset(shape) + RoundUp64(shape.out_channels * sizeof(int32_t));
+  return PackedShape(shape, *ActiveNhwcForm()).bytes();
 }
 
 size_t PackInt8NhwcWeightsTaskCount(const ConvGeneralShape& shape) {
   if (IsNhwcDepthwise(shape)) return 1;
-  return shape.groups * DivideUp(shape.out_channels / shape.groups, kLanes);
+  return shape.groups * PackedShape(shape, *ActiveNhwcForm()).panels;
 }
 
 void RunPackInt8NhwcWeightsTask(const ConvGeneralShape& shape, const uint8_t* weights,
                                 bool is_signed, size_t task, std::byte* packed) {
   if (IsNhwcDepthwise(shape)) return PackDepthwiseNhwc(shape, weights, is_signed, packed);
-  const PackedShape form(shape);
-  const size_t vectors = DivideUp(form.channels, kLanes);
-  const size_t group = task / vectors, vector = task % vectors, panel = vector * kLanes / kPanel;
-  const size_t in_group = vector * kLanes, channel = group * form.channels + in_group;
+  const NhwcForm& form = *ActiveNhwcForm();
+  const PackedShape to(shape, form);
+  const size_t group = task / to.panels, panel = task % to.panels, first = panel * to.panel;
+  const size_t channel = group * to.channels + first;
+  const size_t vectors = to.PanelChannels(panel) / to.lanes;
   const size_t channel_size =
       shape.in_channels / shape.groups * shape.dims[1].kernel * shape.dims[2].kernel;
-  PackLanes(shape, form, weights + channel * channel_size, is_signed,
-            std::min(kLanes, form.channels - in_group), form.PanelChannels(panel),
-            reinterpret_cast<int8_t*>(packed) + group * form.GroupBytes() +
-                panel * form.PanelBytes(kPanel) + in_group % kPanel * 4,
-            reinterpret_cast<int32_t*>(packed + SumsOffset(shape)) + channel);
+  auto* const quads =
+      reinterpret_cast<int8_t*>(packed) + group * to.GroupBytes() + panel * to.PanelBytes(to.panel);
+  std::byte* const rests =
+      packed + to.RestsOffset() + (group * to.vectors() + first / to.lanes) * to.rest_bytes;
+  for (size_t v = 0, done = 0; v < vectors; ++v, done += to.lanes) {
+    NhwcWeightChunk chunk = {};
+    chunk.count = std::min(to.lanes, to.channels - first - done);
+    chunk.flip = is_signed ? 0 : 0x80;
+    chunk.into = quads + done * kQuad;
+    chunk.quad_distance = to.PanelChannels(panel) * kQuad;
+    chunk.sums = reinterpret_cast<int32_t*>(packed + to.SumsOffset()) + channel + done;
+    chunk.rests = rests + v * to.rest_bytes;
+    PackLanes(shape, weights + (channel + done) * channel_size, chunk);
+  }
+  if (form.finish_panel) form.finish_panel(quads, to.runs.count * to.runs.quads, vectors, rests);
 }
 
 size_t Int8NhwcConvTaskCount(const ConvGeneralShape& shape) {
-  return IsNhwcDepthwise(shape) ? DepthwiseNhwcTaskCount(shape) : Grid(shape).tasks(shape);
+  return IsNhwcDepthwise(shape) ? DepthwiseNhwcTaskCount(shape)
+                                : Grid(shape, *ActiveNhwcForm()).tasks(shape);
 }
 
 size_t Int8NhwcConvScratchSize(const ConvGeneralShape& shape) {
   if (IsNhwcDepthwise(shape)) return DepthwiseNhwcScratchSize(shape);
-  constexpr size_t kSlack = 64;  // that quads may read beyond the last pixel
-  const ConvDim &height = shape.dims[1], &width = shape.dims[2];
-  return DenseTask::OffsetBytes(shape) +
-         RoundUp64(PaddedExtent(height, Grid(shape).rows.rows) * PaddedExtent(width, width.out) *
-                       shape.in_channels +
-                   kSlack);
+  return DenseTask::ScratchBytes(shape, *ActiveNhwcForm());
 }
 
 void RunInt8NhwcConvTask(const Int8ConvArgs& args, size_t task, std::byte* scratch) {

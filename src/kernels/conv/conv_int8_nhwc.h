@@ -2,10 +2,10 @@
 //
 //   y = saturate(round((Conv(X - x_zero, W) + bias) * scale) + zero_point); pads count as x_zero
 //
-// Neighbouring channels are neighbours in memory, as int8 dot products want them, so that a
-// convolution reads its input where it lies. Only where the machine has these instructions; the
-// weights, less their zero point, are int8. Outputs are int8 or uint8. Tasks are as in
-// kernels/gemm/gemm_int8.h.
+// Neighbouring channels are neighbours in memory, as instructions that multiply and add up want
+// them: a convolution reads its input where it lies, with AVX-512's dot products, or widens it once
+// for all output channels, with AVX2. The weights, less their zero point, are int8. Outputs are
+// int8 or uint8. Tasks are as in kernels/gemm/gemm_int8.h.
 #pragma once
 
 #include <cstddef>

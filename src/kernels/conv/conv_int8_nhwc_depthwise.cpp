@@ -1,15 +1,10 @@
 // Depthwise convolutions of int8 and uint8 in NHWC. For a row of the output, four rows of the input
 // at a time are interleaved, so that the bytes of a column that belong to one channel are the
 // operand of a dot product.
-#include <iterator>
-
 #include "kernels/conv/conv_int8_depthwise.h"
+#include "kernels/conv/conv_int8_nhwc_form.h"
 #include "kernels/conv/conv_int8_nhwc_rows.h"
 #include "kernels/elementwise/int8_table.h"
-
-#if defined(__x86_64__)
-#include "kernels/gemm/requantize_avx512.h"
-#endif
 
 namespace tenon::kernels {
 
@@ -22,10 +17,8 @@ bool IsNhwcDepthwise(const ConvGeneralShape& shape) {
 
 namespace {
 
-#define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
-
-constexpr size_t kRows = 4;    // that are interleaved
-constexpr size_t kLanes = 16;  // channels of a vector of sums
+constexpr size_t kRows = kInterleavedRows;
+constexpr size_t kLanes = 16;  // channels of the longest vector of sums
 
 size_t DivideUp(size_t x, size_t y) { return (x + y - 1) / y; }
 size_t RoundUp64(size_t x) { return (x + 63) / 64 * 64; }
@@ -57,137 +50,11 @@ size_t BandBytes(const ConvGeneralShape& shape) {
   return RoundUp64(columns * shape.in_channels * kRows + kLanes * kRows);
 }
 
-// Element i of the rows becomes bytes [4 i, 4 i + 4). Whole vectors of 64 elements.
-TENON_VNNI size_t InterleaveWhole(const uint8_t* const (&rows)[kRows], size_t count,
-                                  uint8_t flip_byte, uint8_t* out) {
-  const __m512i flip = _mm512_set1_epi8(static_cast<char>(flip_byte));
-  size_t i = 0;
-  for (; i + 64 <= count; i += 64, out += 256) {
-    __m512i r[kRows];
-#pragma GCC unroll 4
-    for (size_t k = 0; k < kRows; ++k) {
-      r[k] = _mm512_xor_si512(_mm512_loadu_si512(rows[k] + i), flip);
-    }
-    const __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]);
-    const __m512i high01 = _mm512_unpackhi_epi8(r[0], r[1]);
-    const __m512i low23 = _mm512_unpacklo_epi8(r[2], r[3]);
-    const __m512i high23 = _mm512_unpackhi_epi8(r[2], r[3]);
-    // Elements 16 l + 4 j + [0, 4) in the 128 bits l of vector j.
-    const __m512i j0 = _mm512_unpacklo_epi16(low01, low23);
-    const __m512i j1 = _mm512_unpackhi_epi16(low01, low23);
-    const __m512i j2 = _mm512_unpacklo_epi16(high01, high23);
-    const __m512i j3 = _mm512_unpackhi_epi16(high01, high23);
-    constexpr __mmask16 kAll = kAllLanes;
-    const __m512i a = _mm512_maskz_shuffle_i32x4(kAll, j0, j1, 0x44);  // l0 l1 of j0, j1
-    const __m512i b = _mm512_maskz_shuffle_i32x4(kAll, j2, j3, 0x44);
-    const __m512i c = _mm512_maskz_shuffle_i32x4(kAll, j0, j1, 0xee);  // l2 l3
-    const __m512i d = _mm512_maskz_shuffle_i32x4(kAll, j2, j3, 0xee);
-    _mm512_storeu_si512(out, _mm512_maskz_shuffle_i32x4(kAll, a, b, 0x88));
-    _mm512_storeu_si512(out + 64, _mm512_maskz_shuffle_i32x4(kAll, a, b, 0xdd));
-    _mm512_storeu_si512(out + 128, _mm512_maskz_shuffle_i32x4(kAll, c, d, 0x88));
-    _mm512_storeu_si512(out + 192, _mm512_maskz_shuffle_i32x4(kAll, c, d, 0xdd));
-  }
-  return i;
-}
-
+// Element i of the rows becomes bytes [4 i, 4 i + 4).
 void Interleave(const uint8_t* const (&rows)[kRows], size_t count, uint8_t flip, uint8_t* out) {
-  size_t i = InterleaveWhole(rows, count, flip, out);
+  size_t i = ActiveNhwcForm()->interleave(rows, count, flip, out);
   for (; i < count; ++i) {
     for (size_t k = 0; k < kRows; ++k) out[i * kRows + k] = rows[k][i] ^ flip;
-  }
-}
-
-// One row of the output.
-struct RowConv {
-  const uint8_t* bands;  // interleaved rows
-  size_t band_bytes;
-  size_t bands_count, kernel_width;
-  size_t tap_stride, step;  // bytes from a tap, or an output pixel, to the next
-  const int8_t* weights;
-  size_t weight_stride;  // bytes from a tap to the next
-  const int32_t* starts;
-  const float* scales;
-  int32_t zero_point;
-  bool is_signed;
-  size_t width, channels;
-  uint8_t* out;
-};
-
-// kVectors x 16 channels from `first` on, at all pixels of the row. With kTaps, the weights of so
-// many taps stay in registers; they are in one band.
-template <size_t kVectors, size_t kTaps>
-TENON_VNNI void RunChannels(const RowConv& row, size_t first, __mmask16 last) {
-  constexpr size_t kKept = kTaps > 0 ? kTaps : 1;
-  __m512i kept[kKept][kVectors], starts[kVectors];
-  __m512 scales[kVectors];
-#pragma GCC unroll 4
-  for (size_t v = 0; v < kVectors; ++v) {
-    const size_t channel = first + v * kLanes;
-    starts[v] = _mm512_loadu_si512(row.starts + channel);
-    scales[v] = _mm512_loadu_ps(row.scales + channel);
-    if constexpr (kTaps > 0) {
-#pragma GCC unroll 5
-      for (size_t t = 0; t < kTaps; ++t) {
-        kept[t][v] = _mm512_loadu_si512(row.weights + t * row.weight_stride + channel * kRows);
-      }
-    }
-  }
-  const ByteRounding rounding = MakeByteRounding(row.zero_point, row.is_signed);
-  const uint8_t* pixel = row.bands + first * kRows;
-  uint8_t* out = row.out + first;
-  for (size_t x = 0; x < row.width; ++x, pixel += row.step, out += row.channels) {
-    __m512i acc[kVectors];
-#pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) acc[v] = starts[v];
-    if constexpr (kTaps > 0) {
-#pragma GCC unroll 5
-      for (size_t t = 0; t < kTaps; ++t) {
-#pragma GCC unroll 4
-        for (size_t v = 0; v < kVectors; ++v) {
-          const __m512i quads = _mm512_loadu_si512(pixel + t * row.tap_stride + v * 64);
-          acc[v] = _mm512_dpbusd_epi32(acc[v], quads, kept[t][v]);
-        }
-      }
-    } else {
-      const int8_t* weights = row.weights + first * kRows;
-      const uint8_t* band = pixel;
-      for (size_t b = 0; b < row.bands_count; ++b, band += row.band_bytes) {
-        const uint8_t* at = band;
-        for (size_t t = 0; t < row.kernel_width; ++t) {
-#pragma GCC unroll 4
-          for (size_t v = 0; v < kVectors; ++v) {
-            acc[v] = _mm512_dpbusd_epi32(acc[v], _mm512_loadu_si512(at + v * 64),
-                                         _mm512_loadu_si512(weights + v * 64));
-          }
-          at += row.tap_stride;
-          weights += row.weight_stride;
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) {
-      _mm_mask_storeu_epi8(out + v * kLanes, v + 1 < kVectors ? kAllLanes : last,
-                           RoundToBytes(acc[v], scales[v], rounding));
-    }
-  }
-}
-
-#undef TENON_VNNI
-
-template <size_t kTaps>
-void RunRow(const RowConv& row) {
-  using Run = void (*)(const RowConv&, size_t, __mmask16);
-  static constexpr Run kRuns[] = {&RunChannels<1, kTaps>, &RunChannels<2, kTaps>,
-                                  &RunChannels<3, kTaps>, &RunChannels<4, kTaps>};
-  const size_t vectors = DivideUp(row.channels, kLanes);
-  for (size_t done = 0; done < vectors;) {
-    // Groups of nearly equal numbers of vectors.
-    const size_t groups = DivideUp(vectors - done, std::size(kRuns));
-    const size_t count = DivideUp(vectors - done, groups);
-    const size_t first = done * kLanes, end = std::min(row.channels, (done + count) * kLanes);
-    const size_t lanes = end - first - (count - 1) * kLanes;
-    kRuns[count - 1](row, first, static_cast<__mmask16>((1u << lanes) - 1));
-    done += count;
   }
 }
 
@@ -225,7 +92,7 @@ class DepthwiseTask {
   void Run() {
     const ConvGeneralShape& shape = args_.shape;
     const ConvDim &height = shape.dims[1], &width = shape.dims[2];
-    RowConv row = {};
+    NhwcDepthwiseRow row = {};
     row.bands = bands_;
     row.band_bytes = BandBytes(shape);
     row.bands_count = packed_.bands;
@@ -240,7 +107,7 @@ class DepthwiseTask {
     row.is_signed = args_.epilogue.type == Int8Output::kInt8;
     row.width = width.out;
     row.channels = shape.out_channels;
-    const auto run = packed_.taps == 3 ? &RunRow<3> : &RunRow<0>;
+    const auto run = ActiveNhwcForm()->run_depthwise_row;
     for (size_t y = rows_.begin; y < rows_.end; ++y) {
       for (size_t band = 0; band < packed_.bands; ++band) FillBand(y, band);
       row.out = static_cast<uint8_t*>(args_.out) +
@@ -288,6 +155,10 @@ class DepthwiseTask {
 };
 
 }  // namespace
+
+bool HasDepthwiseNhwc(const ConvGeneralShape& shape, const NhwcForm& form) {
+  return PackedDepthwise(shape).taps <= form.most_taps;
+}
 
 size_t PackedDepthwiseNhwcSize(const ConvGeneralShape& shape) {
   const PackedDepthwise packed(shape);

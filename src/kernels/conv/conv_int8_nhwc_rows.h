@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "kernels/conv/conv_int8_args.h"
+#include "kernels/conv/conv_int8_nhwc_form.h"
 
 namespace tenon::kernels {
 
@@ -83,6 +84,7 @@ inline void CopyPaddedRows(const Int8ConvArgs& args, const NhwcRows& rows, uint8
 
 // Convolutions with one channel in each group, for the functions of conv_int8_nhwc.h.
 bool IsNhwcDepthwise(const ConvGeneralShape& shape);
+bool HasDepthwiseNhwc(const ConvGeneralShape& shape, const NhwcForm& form);
 size_t PackedDepthwiseNhwcSize(const ConvGeneralShape& shape);
 void PackDepthwiseNhwc(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
                        std::byte* packed);

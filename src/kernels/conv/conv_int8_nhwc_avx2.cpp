@@ -1,0 +1,430 @@
+// Convolutions of bytes in NHWC with AVX2: quads of neighbours, 8 channels in a vector.
+#include "kernels/conv/conv_int8_nhwc_form.h"
+
+#if defined(__x86_64__)
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/gemm/rests_avx2.h"
+
+namespace tenon::kernels {
+namespace {
+
+constexpr size_t kLanes = 8;
+constexpr size_t kPanel = 2 * kLanes;
+constexpr size_t kMostPixels = 6;  // 12 vectors of sums
+constexpr size_t kMostTaps = 64;
+constexpr size_t kPairs = 2 * kLanes;  // bytes of a vector of weights in pairs
+
+TENON_AVX2 __m256i LoadInts(const int32_t* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
+TENON_AVX2 __m128i LoadBytes(const void* from) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(from));
+}
+TENON_AVX2 __m256i LoadVector(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+
+// saturate(round(sum * scale) + zero_point), ties to even, for rows of 16 channels.
+struct Rounding {
+  __m256 low_scale, high_scale;
+  __m256i zero_point;  // words
+  bool is_signed;
+};
+
+TENON_AVX2 Rounding MakeRounding(const float* scales, int32_t zero_point, bool is_signed) {
+  return {_mm256_loadu_ps(scales), _mm256_loadu_ps(scales + kLanes),
+          _mm256_set1_epi16(static_cast<int16_t>(zero_point)), is_signed};
+}
+
+// Words. Scaled sums that do not fit in 32 bits become the greatest of their sign, if kAreLarge.
+template <bool kAreLarge>
+TENON_AVX2 __m256i RoundRow(__m256i low, __m256i high, const Rounding& rounding) {
+  __m256 scaled[] = {_mm256_mul_ps(_mm256_cvtepi32_ps(low), rounding.low_scale),
+                     _mm256_mul_ps(_mm256_cvtepi32_ps(high), rounding.high_scale)};
+  if constexpr (kAreLarge) {  // those that are less become the least integer
+    for (__m256& some : scaled) some = _mm256_min_ps(_mm256_set1_ps(65536), some);
+  }
+  const __m256i words =
+      _mm256_packs_epi32(_mm256_cvtps_epi32(scaled[0]), _mm256_cvtps_epi32(scaled[1]));
+  return _mm256_adds_epi16(words, rounding.zero_point);
+}
+
+// The bytes of two rows of words, one in each half.
+TENON_AVX2 __m256i BytesOfRows(__m256i first, __m256i second, bool is_signed) {
+  const __m256i bytes =
+      is_signed ? _mm256_packs_epi16(first, second) : _mm256_packus_epi16(first, second);
+  // Each 128 bits hold four elements of each of the four vectors.
+  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+TENON_AVX2 void StoreChannels(__m128i bytes, uint8_t* out, size_t count) {
+  if (count == kPanel) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+    return;
+  }
+  uint8_t some[kPanel];
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(some), bytes);
+  std::memcpy(out, some, count);
+}
+
+// Rounds a tile's sums, [pixels][kPanel], and stores them.
+TENON_AVX2 void StoreTile(const NhwcTile& tile, const int32_t* sums, size_t pixels) {
+  const Rounding rounding = MakeRounding(tile.scales, tile.zero_point, tile.is_signed);
+  uint8_t* out = tile.out;
+  for (size_t p = 0; p < pixels; ++p, sums += kPanel, out += tile.out_stride) {
+    const __m256i words = RoundRow<true>(LoadInts(sums), LoadInts(sums + kLanes), rounding);
+    const __m256i bytes = BytesOfRows(words, words, tile.is_signed);
+    StoreChannels(_mm256_castsi256_si128(bytes), out, tile.channels);
+  }
+}
+
+TENON_AVX2 inline __m256i QuadAt(const uint8_t* at) {
+  int32_t quad;
+  std::memcpy(&quad, at, sizeof(quad));
+  return _mm256_set1_epi32(quad);
+}
+
+template <size_t kPixels, size_t kVectors>
+struct TileSums {
+  __m256i sums[kPixels][kVectors];
+
+  TENON_AVX2 explicit TileSums(const NhwcTile& tile) {
+#pragma GCC unroll 6
+    for (size_t p = 0; p < kPixels; ++p) {
+#pragma GCC unroll 2
+      for (size_t v = 0; v < kVectors; ++v) sums[p][v] = LoadInts(tile.starts + v * kLanes);
+    }
+  }
+
+  // Of the first `count` pixels: all, or all but one.
+  TENON_AVX2 void Store(const NhwcTile& tile, size_t count) const {
+    if (kVectors == 2 && tile.channels == kPanel && tile.has_small_scales) {
+      return StoreWhole(tile, count);
+    }
+    alignas(32) int32_t all[kPixels * kPanel];
+#pragma GCC unroll 6
+    for (size_t p = 0; p < kPixels; ++p) {
+      auto* const into = reinterpret_cast<__m256i*>(all + p * kPanel);
+      _mm256_store_si256(into, sums[p][0]);
+      _mm256_store_si256(into + 1, kVectors == 2 ? sums[p][kVectors - 1] : _mm256_setzero_si256());
+    }
+    StoreTile(tile, all, count);
+  }
+
+ private:
+  TENON_AVX2 void StoreWhole(const NhwcTile& tile, size_t count) const {
+    const Rounding rounding = MakeRounding(tile.scales, tile.zero_point, tile.is_signed);
+    uint8_t* out = tile.out;
+#pragma GCC unroll 3
+    for (size_t p = 0; p < kPixels; p += 2) {
+      const __m256i bytes = BytesOfRows(
+          RoundRow<false>(sums[p][0], sums[p][kVectors - 1], rounding),
+          RoundRow<false>(sums[p + 1][0], sums[p + 1][kVectors - 1], rounding), tile.is_signed);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
+      if (p + 2 > count) break;
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + tile.out_stride),
+                       _mm256_extracti128_si256(bytes, 1));
+      out += 2 * tile.out_stride;
+    }
+  }
+};
+
+template <size_t kPixels, size_t kVectors>
+TENON_AVX2 void RunBytes(const NhwcTile& tile, size_t count) {
+  TileSums<kPixels, kVectors> acc(tile);
+  const int8_t* weights = tile.weights;
+  for (size_t run = 0; run < tile.runs; ++run) {
+    const uint8_t* pixels[kPixels];
+#pragma GCC unroll 6
+    for (size_t p = 0; p < kPixels; ++p) {
+      pixels[p] = tile.pixels[p] + tile.offsets[run * tile.run_quads];
+    }
+    for (size_t at = 0; at < tile.run_quads * kQuad;
+         at += kQuad, weights += kVectors * kRestVector) {
+#pragma GCC unroll 6
+      for (size_t p = 0; p < kPixels; ++p) {
+        const __m256i quad = QuadAt(pixels[p] + at);
+#pragma GCC unroll 2
+        for (size_t v = 0; v < kVectors; ++v) {
+          acc.sums[p][v] = AddQuads(acc.sums[p][v], quad, LoadVector(weights + v * kRestVector));
+        }
+      }
+    }
+  }
+#pragma GCC unroll 2
+  for (size_t v = 0; v < kVectors; ++v) {
+    const Rests rests(tile.rests + v * tile.rest_bytes, tile.runs * tile.run_quads);
+    for (size_t i = 0; i < rests.count(); ++i) {
+      const ptrdiff_t at = tile.offsets[rests.quad(i)];
+      const __m256i rest = LoadVector(rests.weights(i));
+#pragma GCC unroll 6
+      for (size_t p = 0; p < kPixels; ++p) {
+        acc.sums[p][v] = AddQuads(acc.sums[p][v], QuadAt(tile.pixels[p] + at), rest);
+      }
+    }
+  }
+  acc.Store(tile, count);
+}
+
+// The same for pixels that are words, and weights as JoinPairs leaves them.
+template <size_t kPixels, size_t kVectors>
+TENON_AVX2 void RunWords(const NhwcTile& tile, size_t count) {
+  TileSums<kPixels, kVectors> acc(tile);
+  const int8_t* weights = tile.weights;
+  for (size_t run = 0; run < tile.runs; ++run) {
+    const uint8_t* pixels[kPixels];
+#pragma GCC unroll 6
+    for (size_t p = 0; p < kPixels; ++p) {
+      pixels[p] = tile.pixels[p] + 2 * tile.offsets[run * tile.run_quads];
+    }
+    for (size_t at = 0; at < 2 * tile.run_quads * kQuad; at += 4, weights += kVectors * kPairs) {
+      __m256i pairs[kVectors];
+#pragma GCC unroll 2
+      for (size_t v = 0; v < kVectors; ++v) {
+        pairs[v] = _mm256_cvtepi8_epi16(LoadBytes(weights + v * kPairs));
+      }
+#pragma GCC unroll 6
+      for (size_t p = 0; p < kPixels; ++p) {
+        const __m256i pair = QuadAt(pixels[p] + at);  // of bytes
+#pragma GCC unroll 2
+        for (size_t v = 0; v < kVectors; ++v) {
+          acc.sums[p][v] = _mm256_add_epi32(acc.sums[p][v], _mm256_madd_epi16(pair, pairs[v]));
+        }
+      }
+    }
+  }
+  acc.Store(tile, count);
+}
+
+bool ReadsWords(const std::byte* rests, size_t quads) { return Rests(rests, quads).are_too_many(); }
+
+template <size_t kVectors>
+void RunTile(const NhwcTile& tile, size_t pixels, bool are_words) {
+  using Run = void (*)(const NhwcTile&, size_t);
+  static constexpr Run kBytes[] = {&RunBytes<2, kVectors>, &RunBytes<4, kVectors>,
+                                   &RunBytes<6, kVectors>};
+  static constexpr Run kWords[] = {&RunWords<2, kVectors>, &RunWords<4, kVectors>,
+                                   &RunWords<6, kVectors>};
+  (are_words ? kWords : kBytes)[(pixels - 1) / 2](tile, pixels);
+}
+
+void RunAnyTile(const NhwcTile& tile, size_t pixels, bool is_wide) {
+  // The functions compute pairs of pixels.
+  const uint8_t* windows[kMostPixels];
+  NhwcTile even = tile;
+  if (pixels % 2 == 1) {
+    std::copy_n(tile.pixels, pixels, windows);
+    windows[pixels] = windows[pixels - 1];
+    even.pixels = windows;
+  }
+  const bool are_words = ReadsWords(tile.rests, tile.runs * tile.run_quads);
+  (is_wide ? &RunTile<2> : &RunTile<1>)(even, pixels, are_words);
+}
+
+TENON_AVX2 void Widen(const uint8_t* from, size_t count, int16_t* to) {
+  size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_cvtepu8_epi16(LoadBytes(from + i)));
+  }
+  for (; i < count; ++i) to[i] = from[i];
+}
+
+// Transposes a matrix of 8 x 8 numbers of 32 bits.
+TENON_AVX2 void TransposeLanes(__m256i (&rows)[kLanes]) {
+  __m256i pairs[kLanes], fours[kLanes];
+#pragma GCC unroll 8
+  for (size_t i = 0; i < kLanes; i += 2) {
+    pairs[i] = _mm256_unpacklo_epi32(rows[i], rows[i + 1]);
+    pairs[i + 1] = _mm256_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+#pragma GCC unroll 8
+  for (size_t i = 0; i < kLanes; i += 4) {
+    fours[i] = _mm256_unpacklo_epi64(pairs[i], pairs[i + 2]);
+    fours[i + 1] = _mm256_unpackhi_epi64(pairs[i], pairs[i + 2]);
+    fours[i + 2] = _mm256_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+    fours[i + 3] = _mm256_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (size_t j = 0; j < 4; ++j) {
+    rows[j] = _mm256_permute2x128_si256(fours[j], fours[4 + j], 0x20);
+    rows[4 + j] = _mm256_permute2x128_si256(fours[j], fours[4 + j], 0x31);
+  }
+}
+
+TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
+  const __m256i flip = _mm256_set1_epi8(static_cast<char>(chunk.flip));
+  const __m256i ones = _mm256_set1_epi8(1);
+  const Rests rests(chunk.rests, chunk.quads);
+  if (chunk.first_quad == 0) rests.Clear();
+  int8_t* const packed = chunk.into - chunk.first_quad * chunk.quad_distance;
+  __m256i sums = LoadInts(chunk.sums);
+  for (size_t first = 0; first < chunk.bytes; first += kRestVector) {
+    const size_t present = std::min(kRestVector, chunk.bytes - first);
+    __m256i quads[kLanes];
+    for (size_t j = 0; j < kLanes; ++j) {
+      // Absent bytes become zeros when they are flipped.
+      uint8_t bytes[kRestVector];
+      std::memset(bytes, chunk.flip, sizeof(bytes));
+      if (j < chunk.count) std::memcpy(bytes, chunk.rows[j] + first, present);
+      quads[j] = _mm256_xor_si256(LoadVector(bytes), flip);
+    }
+    TransposeLanes(quads);
+    for (size_t i = 0; i * kQuad < present; ++i) {
+      sums = AddQuads(sums, ones, quads[i]);
+      rests.Pack(quads[i], chunk.first_quad + first / kQuad + i, packed, chunk.quad_distance);
+    }
+  }
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(chunk.sums), sums);
+}
+
+// The first pairs of the 8 quads, then the second ones.
+TENON_AVX2 __m256i FirstThenSecond(__m256i quads) {
+  const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,  //
+                                         0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+  return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(quads, order), 0xd8);
+}
+
+// [quads][columns][4] becomes [pairs][columns][2].
+TENON_AVX2 void JoinPairs(int8_t* quads, size_t count, size_t vectors) {
+  for (size_t i = 0; i < count; ++i) {
+    auto* const at = reinterpret_cast<__m256i*>(quads) + i * vectors;
+    const __m256i low = FirstThenSecond(LoadVector(at));
+    if (vectors == 1) {
+      _mm256_storeu_si256(at, low);
+      continue;
+    }
+    const __m256i high = FirstThenSecond(LoadVector(at + 1));
+    _mm256_storeu_si256(at, _mm256_permute2x128_si256(low, high, 0x20));
+    _mm256_storeu_si256(at + 1, _mm256_permute2x128_si256(low, high, 0x31));
+  }
+}
+
+void FinishPanel(int8_t* weights, size_t quads, size_t vectors, const std::byte* all_rests) {
+  const Rests rests[] = {{all_rests, quads},
+                         {all_rests + (vectors - 1) * Rests::Bytes(quads), quads}};
+  if (!rests[0].are_too_many() && !rests[1].are_too_many()) return;
+  for (size_t v = 0; v < vectors; ++v) {
+    rests[v].GiveUp(weights + v * kRestVector, vectors * kRestVector);
+  }
+  JoinPairs(weights, quads, vectors);
+}
+
+TENON_AVX2 size_t InterleaveWhole(const uint8_t* const (&rows)[kInterleavedRows], size_t count,
+                                  uint8_t flip_byte, uint8_t* out) {
+  const __m256i flip = _mm256_set1_epi8(static_cast<char>(flip_byte));
+  size_t i = 0;
+  for (; i + 32 <= count; i += 32, out += 128) {
+    __m256i r[kInterleavedRows];
+#pragma GCC unroll 4
+    for (size_t k = 0; k < kInterleavedRows; ++k) {
+      r[k] = _mm256_xor_si256(LoadVector(rows[k] + i), flip);
+    }
+    const __m256i low01 = _mm256_unpacklo_epi8(r[0], r[1]);
+    const __m256i high01 = _mm256_unpackhi_epi8(r[0], r[1]);
+    const __m256i low23 = _mm256_unpacklo_epi8(r[2], r[3]);
+    const __m256i high23 = _mm256_unpackhi_epi8(r[2], r[3]);
+    // Elements 16 l + 4 j + [0, 4) in the 128 bits l of vector j.
+    const __m256i j0 = _mm256_unpacklo_epi16(low01, low23);
+    const __m256i j1 = _mm256_unpackhi_epi16(low01, low23);
+    const __m256i j2 = _mm256_unpacklo_epi16(high01, high23);
+    const __m256i j3 = _mm256_unpackhi_epi16(high01, high23);
+    auto* const into = reinterpret_cast<__m256i*>(out);
+    _mm256_storeu_si256(into, _mm256_permute2x128_si256(j0, j1, 0x20));
+    _mm256_storeu_si256(into + 1, _mm256_permute2x128_si256(j2, j3, 0x20));
+    _mm256_storeu_si256(into + 2, _mm256_permute2x128_si256(j0, j1, 0x31));
+    _mm256_storeu_si256(into + 3, _mm256_permute2x128_si256(j2, j3, 0x31));
+  }
+  return i;
+}
+
+// Quads of signed or unsigned bytes as words: elements 0 and 2, 1 and 3.
+struct QuadWords {
+  __m256i even, odd;
+};
+TENON_AVX2 QuadWords WordsOfSigned(__m256i quads) {
+  return {_mm256_srai_epi16(_mm256_slli_epi16(quads, 8), 8), _mm256_srai_epi16(quads, 8)};
+}
+TENON_AVX2 QuadWords WordsOfUnsigned(__m256i quads) {
+  return {_mm256_and_si256(quads, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(quads, 8)};
+}
+TENON_AVX2 __m256i AddQuadWords(__m256i sum, const QuadWords& a, const QuadWords& b) {
+  return _mm256_add_epi32(
+      sum, _mm256_add_epi32(_mm256_madd_epi16(a.even, b.even), _mm256_madd_epi16(a.odd, b.odd)));
+}
+
+// kPanel channels from `first` on, at all pixels of the row. With kTaps, there are so many.
+template <size_t kTaps>
+TENON_AVX2 void RunChannels(const NhwcDepthwiseRow& row, size_t first, size_t count) {
+  QuadWords weights[kTaps > 0 ? kTaps : kMostTaps][2];
+  const size_t taps = kTaps > 0 ? kTaps : row.bands_count * row.kernel_width;
+  for (size_t t = 0; t < taps; ++t) {
+    for (size_t v = 0; v < 2; ++v) {
+      weights[t][v] = WordsOfSigned(LoadVector(row.weights + t * row.weight_stride +
+                                               (first + v * kLanes) * kInterleavedRows));
+    }
+  }
+  const Rounding rounding = MakeRounding(row.scales + first, row.zero_point, row.is_signed);
+  const __m256i starts[2] = {LoadInts(row.starts + first), LoadInts(row.starts + first + kLanes)};
+  const uint8_t* pixel = row.bands + first * kInterleavedRows;
+  uint8_t* out = row.out + first;
+  for (size_t x = 0; x < row.width; ++x, pixel += row.step, out += row.channels) {
+    __m256i acc[2] = {starts[0], starts[1]};
+    const auto add_tap = [&](const uint8_t* at, const QuadWords(&tap)[2]) TENON_AVX2 {
+#pragma GCC unroll 2
+      for (size_t v = 0; v < 2; ++v) {
+        acc[v] = AddQuadWords(acc[v], WordsOfUnsigned(LoadVector(at + v * kRestVector)), tap[v]);
+      }
+    };
+    if constexpr (kTaps > 0) {
+#pragma GCC unroll 3
+      for (size_t t = 0; t < kTaps; ++t) add_tap(pixel + t * row.tap_stride, weights[t]);
+    } else {
+      const QuadWords(*tap)[2] = weights;
+      const uint8_t* band = pixel;
+      for (size_t b = 0; b < row.bands_count; ++b, band += row.band_bytes) {
+        const uint8_t* at = band;
+        for (size_t t = 0; t < row.kernel_width; ++t, at += row.tap_stride) add_tap(at, *tap++);
+      }
+    }
+    const __m256i words = RoundRow<true>(acc[0], acc[1], rounding);
+    const __m256i bytes = BytesOfRows(words, words, row.is_signed);
+    StoreChannels(_mm256_castsi256_si128(bytes), out, count);
+  }
+}
+
+void RunDepthwiseRow(const NhwcDepthwiseRow& row) {
+  const bool has_three = row.bands_count == 1 && row.kernel_width == 3;
+  for (size_t first = 0; first < row.channels; first += kPanel) {
+    const size_t count = std::min(kPanel, row.channels - first);
+    if (has_three) {
+      RunChannels<3>(row, first, count);
+    } else {
+      RunChannels<0>(row, first, count);
+    }
+  }
+}
+
+constexpr NhwcForm kForm = {.lanes = kLanes,
+                            .panel = kPanel,
+                            .most_pixels = kMostPixels,
+                            .run_tile = &RunAnyTile,
+                            .rest_bytes = &Rests::Bytes,
+                            .pack_weights = &PackWeights,
+                            .finish_panel = &FinishPanel,
+                            .reads_words = &ReadsWords,
+                            .widen = &Widen,
+                            .interleave = &InterleaveWhole,
+                            .most_taps = kMostTaps,
+                            .run_depthwise_row = &RunDepthwiseRow};
+
+}  // namespace
+
+const NhwcForm* Avx2NhwcForm() { return &kForm; }
+
+}  // namespace tenon::kernels
+
+#endif

@@ -1,0 +1,106 @@
+// Exact products of bytes with AVX2, whose instruction for them adds up two in 16 bits, which
+// saturate. If the signed weights of a pair of neighbours add up to more than 128, part of one
+// moves to a second vector of weights, the rest of the first, so that neither can saturate:
+//
+//   sum over k of a[k] * w[k] = sum of a[k] * packed[k] + sum over the rests of a[k] * rest[k]
+//
+// Packed weights are in quads, of 8 columns in a vector: [quads][8][4]. Weights with so many rests
+// that products of words are faster stay whole.
+#pragma once
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#define TENON_AVX2 __attribute__((target("avx2,fma")))
+
+namespace tenon::kernels {
+
+inline constexpr size_t kRestColumns = 8;
+inline constexpr size_t kRestVector = 4 * kRestColumns;  // bytes
+
+// The rests of 8 columns of weights.
+class Rests {
+ public:
+  // Of so many quads; a multiple of 64.
+  static constexpr size_t Bytes(size_t quads) {
+    return IndexBytes(quads) + (Most(quads) * kRestVector + 63) / 64 * 64;
+  }
+
+  Rests(const std::byte* memory, size_t quads)
+      : header_(reinterpret_cast<int32_t*>(const_cast<std::byte*>(memory))),
+        vectors_(reinterpret_cast<int8_t*>(header_) + IndexBytes(quads)),
+        most_(Most(quads)) {}
+
+  // The packed weights are whole: there are no rests, but pairs may saturate.
+  bool are_too_many() const { return header_[0] < 0; }
+  size_t count() const { return are_too_many() ? 0 : static_cast<size_t>(header_[0]); }
+  // The quad that rest i belongs to, and its weights.
+  size_t quad(size_t i) const { return static_cast<size_t>(header_[1 + i]); }
+  const int8_t* weights(size_t i) const { return vectors_ + i * kRestVector; }
+
+  void Clear() const { header_[0] = 0; }
+  // Writes the next quad's weights to packed[quad * distance], the rest of them to the rests.
+  TENON_AVX2 void Pack(__m256i weights, size_t quad, int8_t* packed, size_t distance) const {
+    auto* const into = reinterpret_cast<__m256i*>(packed + quad * distance);
+    _mm256_storeu_si256(into, weights);
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), weights);
+    const __m256i large =
+        _mm256_cmpgt_epi16(_mm256_abs_epi16(pairs), _mm256_set1_epi16(kMostOfPair));
+    if (!are_too_many() && !_mm256_testz_si256(large, large)) Split(quad, packed, distance);
+  }
+
+  // Makes the packed weights whole again.
+  void GiveUp(int8_t* packed, size_t distance) const {
+    for (size_t i = 0; i < count(); ++i) {
+      int8_t* const whole = packed + quad(i) * distance;
+      for (size_t j = 0; j < kRestVector; ++j) {
+        whole[j] = static_cast<int8_t>(whole[j] + weights(i)[j]);
+      }
+    }
+    header_[0] = -1;
+  }
+
+ private:
+  static constexpr int kMostOfPair = 128;  // times 255 is below 2^15
+
+  // Products of words take 1.2 times the time.
+  static constexpr size_t Most(size_t quads) { return (quads + 4) / 5; }
+  static constexpr size_t IndexBytes(size_t quads) {
+    return ((1 + Most(quads)) * sizeof(int32_t) + 63) / 64 * 64;
+  }
+
+  void Split(size_t quad, int8_t* packed, size_t distance) const {
+    const size_t i = count();
+    if (i == most_) return GiveUp(packed, distance);
+    int8_t* const weights = packed + quad * distance;
+    int8_t* const rest = vectors_ + i * kRestVector;
+    std::fill_n(rest, kRestVector, int8_t{0});
+    for (size_t j = 0; j < kRestVector; j += 2) {
+      const int sum = weights[j] + weights[j + 1];
+      if (std::abs(sum) <= kMostOfPair) continue;
+      const size_t larger = std::abs(weights[j]) >= std::abs(weights[j + 1]) ? j : j + 1;
+      const int excess = sum > 0 ? sum - kMostOfPair : sum + kMostOfPair;
+      weights[larger] = static_cast<int8_t>(weights[larger] - excess);
+      rest[larger] = static_cast<int8_t>(excess);
+    }
+    header_[1 + i] = static_cast<int32_t>(quad);
+    header_[0] = static_cast<int32_t>(i + 1);
+  }
+
+  int32_t* const header_;  // the number of rests, then the quads
+  int8_t* const vectors_;
+  const size_t most_;
+};
+
+// sum + the products of a quad of bytes in each lane with signed weights, of which no pair
+// saturates.
+TENON_AVX2 inline __m256i AddQuads(__m256i sum, __m256i bytes, __m256i weights) {
+  const __m256i pairs = _mm256_maddubs_epi16(bytes, weights);
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+}  // namespace tenon::kernels
