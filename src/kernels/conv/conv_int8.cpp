@@ -288,7 +288,7 @@ class GroupConv {
  public:
   GroupConv(const Int8ConvArgs& args, size_t picture, size_t group, std::byte* scratch)
       : args_(args),
-        table_(ActiveInt8Gemm()),
+        table_(ActiveInt8Conv()),
         tile_(table_.shape),
         depth_(Depth(args.shape)),
         channels_(args.shape.out_channels / args.shape.groups),
@@ -449,9 +449,9 @@ class DepthwiseWeights {
       : args_(args),
         in_group_(args.shape.out_channels / args.shape.groups),
         taps_(Depth(args.shape)),
-        has_bytes_(ActiveInt8Gemm().shape.a_bytes == 1),
-        row_bytes_(ActiveInt8Gemm().shape.RowBytes(taps_)),
-        group_stride_(GroupStride(args.shape, ActiveInt8Gemm().shape)) {}
+        has_bytes_(ActiveInt8Conv().shape.a_bytes == 1),
+        row_bytes_(ActiveInt8Conv().shape.RowBytes(taps_)),
+        group_stride_(GroupStride(args.shape, ActiveInt8Conv().shape)) {}
 
   // Writes [kernel taps] weights minus their zero point.
   void Fill(size_t channel, int32_t* weights) const {
@@ -498,12 +498,12 @@ void RunDepthwiseTask(const Int8ConvArgs& args, size_t task, std::byte* scratch)
 }  // namespace
 
 size_t PackedInt8ConvWeightsSize(const ConvGeneralShape& shape) {
-  return shape.groups * GroupStride(shape, ActiveInt8Gemm().shape);
+  return shape.groups * GroupStride(shape, ActiveInt8Conv().shape);
 }
 
 void PackInt8ConvWeights(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
                          std::byte* packed) {
-  const Int8GemmTable& table = ActiveInt8Gemm();
+  const Int8GemmTable& table = ActiveInt8Conv();
   const size_t depth = Depth(shape), channels = shape.out_channels / shape.groups;
   for (size_t group = 0; group < shape.groups; ++group) {
     table.PackRows({weights, is_signed, depth, 1}, channels, depth, packed,
@@ -517,14 +517,14 @@ size_t Int8ConvTaskCount(const ConvGeneralShape& shape) {
   if (IsInt8Depthwise(shape)) {
     return DivideUp(DepthwisePlanes(shape), DepthwiseTaskPlanes(shape));
   }
-  return shape.batch * shape.groups * PixelTasks(shape, ActiveInt8Gemm().shape);
+  return shape.batch * shape.groups * PixelTasks(shape, ActiveInt8Conv().shape);
 }
 
 size_t Int8ConvScratchSize(const ConvGeneralShape& shape) {
   if (IsInt8Depthwise(shape)) {
     return RoundUp64(Depth(shape) * sizeof(int32_t)) + Int8DepthwiseScratchSize(shape);
   }
-  const Int8TileShape& tile = ActiveInt8Gemm().shape;
+  const Int8TileShape& tile = ActiveInt8Conv().shape;
   const size_t depth = Depth(shape);
   return tile.PanelBytes(depth) +
          (IsPointwise(shape) ? 0 : RoundUp64(depth * tile.nr + PanelGather::kSlack));
@@ -532,7 +532,7 @@ size_t Int8ConvScratchSize(const ConvGeneralShape& shape) {
 
 void RunInt8ConvTask(const Int8ConvArgs& args, size_t task, std::byte* scratch) {
   if (IsInt8Depthwise(args.shape)) return RunDepthwiseTask(args, task, scratch);
-  const Int8TileShape& tile = ActiveInt8Gemm().shape;
+  const Int8TileShape& tile = ActiveInt8Conv().shape;
   const size_t tasks = PixelTasks(args.shape, tile);
   const size_t panels = DivideUp(OutPixels(args.shape), tile.nr);
   const size_t begin = task % tasks * TaskPanels(args.shape, tile);

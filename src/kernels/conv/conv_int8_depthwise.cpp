@@ -292,7 +292,7 @@ size_t Int8DepthwiseScratchSize(const ConvGeneralShape& shape) {
 void RunInt8DepthwisePlane(const Int8ConvArgs& args, size_t picture, size_t channel,
                            const int32_t* weights, std::byte* scratch) {
   const Int8DepthwiseTable& table = TENON_SELECT_TABLE(Int8DepthwiseTable, kInt8DepthwiseTable);
-  const Int8GemmTable& products = ActiveInt8Gemm();
+  const Int8GemmTable& products = ActiveInt8Conv();
   const ConvGeneralShape& shape = args.shape;
   const PlaneLayout layout(shape);
   const size_t out_rows = shape.dims[1].out, out_columns = shape.dims[2].out;

@@ -20,13 +20,6 @@ constexpr size_t kPairs = 2 * kLanes;  // bytes of a vector of weights in pairs
 TENON_AVX2 __m256i LoadInts(const int32_t* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
-TENON_AVX2 __m128i LoadBytes(const void* from) {
-  return _mm_loadu_si128(static_cast<const __m128i*>(from));
-}
-TENON_AVX2 __m256i LoadVector(const void* from) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
-}
-
 // saturate(round(sum * scale) + zero_point), ties to even, for rows of 16 channels.
 struct Rounding {
   __m256 low_scale, high_scale;
@@ -79,12 +72,6 @@ TENON_AVX2 void StoreTile(const NhwcTile& tile, const int32_t* sums, size_t pixe
     const __m256i bytes = BytesOfRows(words, words, tile.is_signed);
     StoreChannels(_mm256_castsi256_si128(bytes), out, tile.channels);
   }
-}
-
-TENON_AVX2 inline __m256i QuadAt(const uint8_t* at) {
-  int32_t quad;
-  std::memcpy(&quad, at, sizeof(quad));
-  return _mm256_set1_epi32(quad);
 }
 
 template <size_t kPixels, size_t kVectors>
@@ -146,7 +133,7 @@ TENON_AVX2 void RunBytes(const NhwcTile& tile, size_t count) {
          at += kQuad, weights += kVectors * kRestVector) {
 #pragma GCC unroll 6
       for (size_t p = 0; p < kPixels; ++p) {
-        const __m256i quad = QuadAt(pixels[p] + at);
+        const __m256i quad = BroadcastQuad(pixels[p] + at);
 #pragma GCC unroll 2
         for (size_t v = 0; v < kVectors; ++v) {
           acc.sums[p][v] = AddQuads(acc.sums[p][v], quad, LoadVector(weights + v * kRestVector));
@@ -156,13 +143,14 @@ TENON_AVX2 void RunBytes(const NhwcTile& tile, size_t count) {
   }
 #pragma GCC unroll 2
   for (size_t v = 0; v < kVectors; ++v) {
-    const Rests rests(tile.rests + v * tile.rest_bytes, tile.runs * tile.run_quads);
+    const Rests rests(tile.rests + v * tile.rest_bytes,
+                      MostRestsOfQuads(tile.runs * tile.run_quads));
     for (size_t i = 0; i < rests.count(); ++i) {
       const ptrdiff_t at = tile.offsets[rests.quad(i)];
       const __m256i rest = LoadVector(rests.weights(i));
 #pragma GCC unroll 6
       for (size_t p = 0; p < kPixels; ++p) {
-        acc.sums[p][v] = AddQuads(acc.sums[p][v], QuadAt(tile.pixels[p] + at), rest);
+        acc.sums[p][v] = AddQuads(acc.sums[p][v], BroadcastQuad(tile.pixels[p] + at), rest);
       }
     }
   }
@@ -184,11 +172,11 @@ TENON_AVX2 void RunWords(const NhwcTile& tile, size_t count) {
       __m256i pairs[kVectors];
 #pragma GCC unroll 2
       for (size_t v = 0; v < kVectors; ++v) {
-        pairs[v] = _mm256_cvtepi8_epi16(LoadBytes(weights + v * kPairs));
+        pairs[v] = WordsAt(weights + v * kPairs);
       }
 #pragma GCC unroll 6
       for (size_t p = 0; p < kPixels; ++p) {
-        const __m256i pair = QuadAt(pixels[p] + at);  // of bytes
+        const __m256i pair = BroadcastQuad(pixels[p] + at);  // of bytes
 #pragma GCC unroll 2
         for (size_t v = 0; v < kVectors; ++v) {
           acc.sums[p][v] = _mm256_add_epi32(acc.sums[p][v], _mm256_madd_epi16(pair, pairs[v]));
@@ -199,7 +187,9 @@ TENON_AVX2 void RunWords(const NhwcTile& tile, size_t count) {
   acc.Store(tile, count);
 }
 
-bool ReadsWords(const std::byte* rests, size_t quads) { return Rests(rests, quads).are_too_many(); }
+bool ReadsWords(const std::byte* rests, size_t quads) {
+  return Rests(rests, MostRestsOfQuads(quads)).are_too_many();
+}
 
 template <size_t kVectors>
 void RunTile(const NhwcTile& tile, size_t pixels, bool are_words) {
@@ -222,15 +212,6 @@ void RunAnyTile(const NhwcTile& tile, size_t pixels, bool is_wide) {
   }
   const bool are_words = ReadsWords(tile.rests, tile.runs * tile.run_quads);
   (is_wide ? &RunTile<2> : &RunTile<1>)(even, pixels, are_words);
-}
-
-TENON_AVX2 void Widen(const uint8_t* from, size_t count, int16_t* to) {
-  size_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
-                        _mm256_cvtepu8_epi16(LoadBytes(from + i)));
-  }
-  for (; i < count; ++i) to[i] = from[i];
 }
 
 // Transposes a matrix of 8 x 8 numbers of 32 bits.
@@ -258,7 +239,7 @@ TENON_AVX2 void TransposeLanes(__m256i (&rows)[kLanes]) {
 TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
   const __m256i flip = _mm256_set1_epi8(static_cast<char>(chunk.flip));
   const __m256i ones = _mm256_set1_epi8(1);
-  const Rests rests(chunk.rests, chunk.quads);
+  const Rests rests(chunk.rests, MostRestsOfQuads(chunk.quads));
   if (chunk.first_quad == 0) rests.Clear();
   int8_t* const packed = chunk.into - chunk.first_quad * chunk.quad_distance;
   __m256i sums = LoadInts(chunk.sums);
@@ -281,31 +262,9 @@ TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(chunk.sums), sums);
 }
 
-// The first pairs of the 8 quads, then the second ones.
-TENON_AVX2 __m256i FirstThenSecond(__m256i quads) {
-  const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,  //
-                                         0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-  return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(quads, order), 0xd8);
-}
-
-// [quads][columns][4] becomes [pairs][columns][2].
-TENON_AVX2 void JoinPairs(int8_t* quads, size_t count, size_t vectors) {
-  for (size_t i = 0; i < count; ++i) {
-    auto* const at = reinterpret_cast<__m256i*>(quads) + i * vectors;
-    const __m256i low = FirstThenSecond(LoadVector(at));
-    if (vectors == 1) {
-      _mm256_storeu_si256(at, low);
-      continue;
-    }
-    const __m256i high = FirstThenSecond(LoadVector(at + 1));
-    _mm256_storeu_si256(at, _mm256_permute2x128_si256(low, high, 0x20));
-    _mm256_storeu_si256(at + 1, _mm256_permute2x128_si256(low, high, 0x31));
-  }
-}
-
 void FinishPanel(int8_t* weights, size_t quads, size_t vectors, const std::byte* all_rests) {
-  const Rests rests[] = {{all_rests, quads},
-                         {all_rests + (vectors - 1) * Rests::Bytes(quads), quads}};
+  const size_t most = MostRestsOfQuads(quads);
+  const Rests rests[] = {{all_rests, most}, {all_rests + (vectors - 1) * Rests::Bytes(most), most}};
   if (!rests[0].are_too_many() && !rests[1].are_too_many()) return;
   for (size_t v = 0; v < vectors; ++v) {
     rests[v].GiveUp(weights + v * kRestVector, vectors * kRestVector);
@@ -351,6 +310,7 @@ TENON_AVX2 QuadWords WordsOfSigned(__m256i quads) {
 TENON_AVX2 QuadWords WordsOfUnsigned(__m256i quads) {
   return {_mm256_and_si256(quads, _mm256_set1_epi16(0xff)), _mm256_srli_epi16(quads, 8)};
 }
+// sum + the products of quads, of any weights.
 TENON_AVX2 __m256i AddQuadWords(__m256i sum, const QuadWords& a, const QuadWords& b) {
   return _mm256_add_epi32(
       sum, _mm256_add_epi32(_mm256_madd_epi16(a.even, b.even), _mm256_madd_epi16(a.odd, b.odd)));
@@ -408,18 +368,19 @@ void RunDepthwiseRow(const NhwcDepthwiseRow& row) {
   }
 }
 
-constexpr NhwcForm kForm = {.lanes = kLanes,
-                            .panel = kPanel,
-                            .most_pixels = kMostPixels,
-                            .run_tile = &RunAnyTile,
-                            .rest_bytes = &Rests::Bytes,
-                            .pack_weights = &PackWeights,
-                            .finish_panel = &FinishPanel,
-                            .reads_words = &ReadsWords,
-                            .widen = &Widen,
-                            .interleave = &InterleaveWhole,
-                            .most_taps = kMostTaps,
-                            .run_depthwise_row = &RunDepthwiseRow};
+constexpr NhwcForm kForm = {
+    .lanes = kLanes,
+    .panel = kPanel,
+    .most_pixels = kMostPixels,
+    .run_tile = &RunAnyTile,
+    .rest_bytes = [](size_t quads) { return Rests::Bytes(MostRestsOfQuads(quads)); },
+    .pack_weights = &PackWeights,
+    .finish_panel = &FinishPanel,
+    .reads_words = &ReadsWords,
+    .widen = &WidenBytes,
+    .interleave = &InterleaveWhole,
+    .most_taps = kMostTaps,
+    .run_depthwise_row = &RunDepthwiseRow};
 
 }  // namespace
 

@@ -50,7 +50,7 @@ bool HasRowForm(const ConvGeneralShape& shape) {
 
 Int8RowFunction ActiveInt8Row() {
   static const Int8RowFunction found = FindInt8Row();
-  const bool is_used = ActiveTarget() == Target::kAvx512 && ActiveInt8Gemm().has_dot_products();
+  const bool is_used = ActiveTarget() == Target::kAvx512 && ActiveInt8Conv().has_dot_products();
   return is_used ? found : nullptr;
 }
 

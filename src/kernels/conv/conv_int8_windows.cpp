@@ -39,7 +39,7 @@ size_t RowsOfWindow(const ConvGeneralShape& shape) {
 
 Int8WindowFunction ActiveInt8Window() {
   static const Int8WindowFunction found = FindInt8Window();
-  const bool is_used = ActiveTarget() == Target::kAvx512 && ActiveInt8Gemm().has_dot_products();
+  const bool is_used = ActiveTarget() == Target::kAvx512 && ActiveInt8Conv().has_dot_products();
   return is_used ? found : nullptr;
 }
 

@@ -171,14 +171,28 @@ void DequantizeOnTarget(const void* x, size_t n, const QuantizationRun& run, Qua
 
 FloatRange RangeOnTarget(const float* x, size_t n) {
   const FloatTag df;
-  auto least = hn::Zero(df);
-  auto greatest = hn::Zero(df);
-  for (size_t i = 0; i < n; i += hn::Lanes(df)) {
-    const auto v = LoadPartial(df, x + i, std::min(n - i, hn::Lanes(df)));
-    least = hn::Min(v, least);
-    greatest = hn::Max(v, greatest);
+  constexpr size_t kChains = 4;  // as many as hide the latency
+  hn::Vec<FloatTag> least[kChains], greatest[kChains];
+  for (size_t c = 0; c < kChains; ++c) least[c] = greatest[c] = hn::Zero(df);
+  const size_t lanes = hn::Lanes(df);
+  size_t i = 0;
+  for (; i + kChains * lanes <= n; i += kChains * lanes) {
+    for (size_t c = 0; c < kChains; ++c) {
+      const auto v = hn::LoadU(df, x + i + c * lanes);
+      least[c] = hn::Min(v, least[c]);
+      greatest[c] = hn::Max(v, greatest[c]);
+    }
   }
-  return {hn::GetLane(hn::MinOfLanes(df, least)), hn::GetLane(hn::MaxOfLanes(df, greatest))};
+  for (; i < n; i += lanes) {
+    const auto v = LoadPartial(df, x + i, std::min(n - i, lanes));
+    least[0] = hn::Min(v, least[0]);
+    greatest[0] = hn::Max(v, greatest[0]);
+  }
+  for (size_t c = 1; c < kChains; ++c) {
+    least[0] = hn::Min(least[0], least[c]);
+    greatest[0] = hn::Max(greatest[0], greatest[c]);
+  }
+  return {hn::GetLane(hn::MinOfLanes(df, least[0])), hn::GetLane(hn::MaxOfLanes(df, greatest[0]))};
 }
 
 }  // namespace

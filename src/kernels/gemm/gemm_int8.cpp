@@ -237,19 +237,19 @@ void StoreRow(const Int8RowOutput& row, const Int8Epilogue& e) {
         hn::Sub(hn::LoadU(di, row.sums + j), hn::Mul(a_zero, hn::LoadU(di, row.column_sums + j)));
     sum = hn::Add(sum, hn::Mul(row_term, hn::LoadU(di, row.b_zero + j)));
     sum = hn::Add(sum, row_bias);
-    if (e.bias_columns) sum = hn::Add(sum, LoadPartial(di, e.bias_columns + column, count));
+    if (e.bias_columns) sum = hn::Add(sum, LoadUpTo(di, e.bias_columns + column, count));
     if (e.type == Int8Output::kInt32) {
-      StorePartial(sum, di, static_cast<int32_t*>(row.c) + j, count);
+      StoreUpTo(sum, di, static_cast<int32_t*>(row.c) + j, count);
       continue;
     }
     auto scale = hn::Set(df, e.scale_rows ? e.scale * e.scale_rows[row.row] : e.scale);
     if (e.scale_columns) {
-      scale = hn::Mul(scale, LoadPartial(df, e.scale_columns + column, count));
+      scale = hn::Mul(scale, LoadUpTo(df, e.scale_columns + column, count));
     }
     auto scaled = hn::Mul(hn::ConvertTo(df, sum), scale);
     if (e.type == Int8Output::kFloat) {
-      if (e.float_bias) scaled = hn::Add(scaled, LoadPartial(df, e.float_bias + column, count));
-      StorePartial(scaled, df, static_cast<float*>(row.c) + j, count);
+      if (e.float_bias) scaled = hn::Add(scaled, LoadUpTo(df, e.float_bias + column, count));
+      StoreUpTo(scaled, df, static_cast<float*>(row.c) + j, count);
     } else if (e.type == Int8Output::kUint8) {
       StoreQuantized(scaled, e.zero_point, static_cast<uint8_t*>(row.c) + j, count);
     } else {
@@ -311,7 +311,7 @@ void StoreFloatTile(const Int8TileOutput& tile) {
       if (tile.column_scales) scale = hn::Mul(scale, hn::LoadU(df, tile.column_scales + j));
       auto value = hn::Mul(hn::ConvertTo(df, sum), scale);
       if (tile.column_biases) value = hn::Add(value, hn::LoadU(df, tile.column_biases + j));
-      StorePartial(value, df, c + j, std::min(kLanes, tile.columns - j));
+      StoreUpTo(value, df, c + j, tile.columns - j);
     }
   }
 }
@@ -364,9 +364,10 @@ const Int8GemmTable* DotProductTable() {
 size_t DivideUp(size_t x, size_t y) { return (x + y - 1) / y; }
 size_t RoundUp(size_t x, size_t y) { return DivideUp(x, y) * y; }
 
-// A packed panel and its column sums.
-size_t PanelStride(const Int8TileShape& shape, size_t k) {
-  return shape.PanelBytes(k) + RoundUp(shape.nr * sizeof(int32_t), 64);
+// A packed panel, its column sums, and the rests.
+size_t PanelStride(const Int8GemmTable& table, size_t k) {
+  const size_t rests = table.rest_bytes ? table.rest_bytes(table.shape.Depth(k)) : 0;
+  return table.shape.PanelBytes(k) + RoundUp(table.shape.nr * sizeof(int32_t), 64) + rests;
 }
 
 // Rows and panels of one task. A block of rows stays in the L2 cache while the panels are streamed.
@@ -397,10 +398,11 @@ struct Int8GemmGrid {
 };
 
 // The zero points of the columns of a panel.
-void FillZeros(const Int8GemmArgs& args, size_t column, size_t count, int32_t* zeros) {
+void FillZeros(const Int8GemmArgs& args, const Int8TileShape& shape, size_t column, size_t count,
+               int32_t* zeros) {
   for (size_t j = 0; j < count; ++j) {
     const int32_t zero = args.b_zero ? args.b_zero[args.b_zero_per_column ? column + j : 0] : 0;
-    zeros[j] = PackedZeroOfB(args.b.is_signed, zero);
+    zeros[j] = PackedZero(args.b.is_signed, shape.a_is_unsigned, zero);
   }
 }
 
@@ -413,15 +415,21 @@ struct PackedRows {
   const std::byte* data;
   const int32_t* sums;
   size_t first, count;
+  std::byte* words;  // memory for them as words, if some panels read these
+  bool has_words = false;
 };
 
 // Rows in memory, followed by their sums.
 size_t RowsBytes(const Int8TileShape& shape, size_t rows, size_t k) {
   return RoundUp(rows * shape.RowBytes(k), 64) + RoundUp(rows * sizeof(int32_t), 64);
 }
+// Rows as words.
+size_t WordsBytes(const Int8GemmTable& table, size_t rows, size_t k) {
+  return table.widen_rows ? RoundUp(rows * table.shape.Depth(k) * sizeof(int16_t), 64) : 0;
+}
 PackedRows RowsIn(const Int8TileShape& shape, const std::byte* memory, size_t rows, size_t k) {
   const std::byte* sums = memory + RoundUp(rows * shape.RowBytes(k), 64);
-  return {memory, reinterpret_cast<const int32_t*>(sums), 0, rows};
+  return {memory, reinterpret_cast<const int32_t*>(sums), 0, rows, nullptr};
 }
 
 // The sums of a panel's columns, before they are written to the output.
@@ -436,7 +444,7 @@ class PanelOutput {
         count_(std::min(table.shape.nr, args.n - column_)),
         stores_tiles_(!(args.a_zero_per_row && args.b_zero_per_column) &&
                       args.epilogue.type != Int8Output::kInt32) {
-    FillZeros(args, column_, count_, zeros_);
+    FillZeros(args, table.shape, column_, count_, zeros_);
     if (stores_tiles_) PrepareTiles();
   }
 
@@ -461,8 +469,8 @@ class PanelOutput {
 
  private:
   int32_t ZeroOf(size_t row) const {
-    return PackedZeroOfA(args_.a.is_signed,
-                         args_.a_zero ? args_.a_zero[args_.a_zero_per_row ? row : 0] : 0);
+    return PackedZero(args_.a.is_signed, !table_.shape.a_is_unsigned,
+                      args_.a_zero ? args_.a_zero[args_.a_zero_per_row ? row : 0] : 0);
   }
   uint32_t RowTerm(const PackedRows& rows, size_t i) const {
     return static_cast<uint32_t>(args_.k) * static_cast<uint32_t>(ZeroOf(rows.first + i)) -
@@ -530,17 +538,26 @@ class PanelOutput {
   float column_biases_[kMaxInt8TileColumns] = {};
 };
 
-void RunPanel(const Int8GemmArgs& args, const Int8GemmTable& table, const PackedRows& rows,
-              size_t panel, const uint8_t* packed, const int32_t* column_sums) {
+void RunPanel(const Int8GemmArgs& args, const Int8GemmTable& table, PackedRows& rows, size_t panel,
+              const uint8_t* packed, const int32_t* column_sums) {
   const Int8TileShape& shape = table.shape;
+  const size_t depth = shape.Depth(args.k);
+  const std::byte* data = rows.data;
+  size_t row_bytes = shape.RowBytes(args.k);
+  if (table.reads_words && table.reads_words(packed, depth)) {
+    if (!std::exchange(rows.has_words, true)) {
+      table.widen_rows(rows.data, rows.count * depth, rows.words);
+    }
+    data = rows.words;
+    row_bytes = depth * sizeof(int16_t);
+  }
   alignas(64) int32_t sums[kMaxInt8TileRows * kMaxInt8TileColumns];
   const PanelOutput output(args, table, panel, column_sums);
   // Tiles of nearly equal numbers of rows.
   const size_t tiles = DivideUp(rows.count, shape.mr);
   for (size_t tile = 0, first = 0; tile < tiles; ++tile) {
     const size_t tile_rows = DivideUp(rows.count - first, tiles - tile);
-    table.run_tile(rows.data + first * shape.RowBytes(args.k), packed, shape.Depth(args.k),
-                   tile_rows, sums);
+    table.run_tile(data + first * row_bytes, packed, depth, tile_rows, sums);
     output.Store(rows, first, tile_rows, sums);
     first += tile_rows;
   }
@@ -574,16 +591,28 @@ size_t RunPanelsInPlace(const Int8GemmArgs& args, const Int8GemmTable& table,
 
 void UseInt8DotProducts(bool use) { use_dot_products = use; }
 
-const Int8GemmTable& ActiveInt8Gemm() {
+const Int8GemmTable& ActiveInt8Conv() {
   if (use_dot_products && ActiveTarget() == Target::kAvx512) {
     if (const Int8GemmTable* table = DotProductTable()) return *table;
   }
   return TENON_SELECT_TABLE(Int8GemmTable, kInt8GemmTable);
 }
 
+const Int8GemmTable& ActiveInt8Gemm() {
+#if HWY_TARGETS & HWY_AVX2
+  static const Int8GemmTable avx2 = [] {
+    Int8GemmTable table = N_AVX2::kInt8GemmTable;
+    UseAvx2Bytes(&table);
+    return table;
+  }();
+  if (use_dot_products && ActiveTarget() == Target::kAvx2) return avx2;
+#endif
+  return ActiveInt8Conv();
+}
+
 size_t PackedInt8GemmBSize(size_t n, size_t k) {
-  const Int8TileShape& shape = ActiveInt8Gemm().shape;
-  return DivideUp(n, shape.nr) * PanelStride(shape, k);
+  const Int8GemmTable& table = ActiveInt8Gemm();
+  return DivideUp(n, table.shape.nr) * PanelStride(table, k);
 }
 
 size_t Int8GemmPanelCount(size_t n) { return DivideUp(n, ActiveInt8Gemm().shape.nr); }
@@ -591,7 +620,7 @@ size_t Int8GemmPanelCount(size_t n) { return DivideUp(n, ActiveInt8Gemm().shape.
 void PackInt8GemmPanels(const Int8Matrix& b, size_t n, size_t k, size_t first, size_t last,
                         uint8_t* packed) {
   const Int8GemmTable& table = ActiveInt8Gemm();
-  const size_t nr = table.shape.nr, stride = PanelStride(table.shape, k);
+  const size_t nr = table.shape.nr, stride = PanelStride(table, k);
   for (size_t panel = first; panel < last; ++panel) {
     Int8Matrix corner = b;
     corner.data += panel * nr * b.column_stride;
@@ -630,10 +659,11 @@ void RunPackInt8GemmRowsTask(const Int8GemmArgs& args, size_t task, std::byte* p
 }
 
 size_t Int8GemmScratchSize(const Int8GemmArgs& args) {
-  const Int8TileShape& shape = ActiveInt8Gemm().shape;
-  const Int8GemmGrid grid(args, shape);
-  return (args.packed_a ? 0 : RowsBytes(shape, grid.block_rows, args.k)) +
-         (args.packed_b ? 0 : PanelStride(shape, args.k));
+  const Int8GemmTable& table = ActiveInt8Gemm();
+  const Int8GemmGrid grid(args, table.shape);
+  return (args.packed_a ? 0 : RowsBytes(table.shape, grid.block_rows, args.k)) +
+         WordsBytes(table, grid.block_rows, args.k) +
+         (args.packed_b ? 0 : PanelStride(table, args.k));
 }
 
 void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch) {
@@ -656,13 +686,15 @@ void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch) 
   }
   rows.first = first;
   rows.count = count;
+  rows.words = scratch;
+  scratch += WordsBytes(table, grid.block_rows, args.k);
 
   const size_t begin = task / grid.row_tasks * grid.task_panels;
   const size_t end = std::min(begin + grid.task_panels, DivideUp(args.n, shape.nr));
   for (size_t panel = RunPanelsInPlace(args, table, rows, begin, end); panel < end; ++panel) {
     const uint8_t* packed;
     if (args.packed_b) {
-      packed = args.packed_b + panel * PanelStride(shape, args.k);
+      packed = args.packed_b + panel * PanelStride(table, args.k);
     } else {
       Int8Matrix corner = args.b;
       corner.data += panel * shape.nr * corner.column_stride;

@@ -1,8 +1,8 @@
 // The building blocks of int8 products and convolutions, for the active target.
 //
 // Packed rows hold A in `group`s along the depth, brought to [-128, 127]; a packed panel holds `nr`
-// columns of B, brought to [0, 255], the elements of a group next to each other. Both are padded
-// with zeros to whole groups.
+// columns of B, brought to [0, 255], the elements of a group next to each other; or A is unsigned
+// and B signed. Both are padded with zeros to whole groups.
 #pragma once
 
 #include "kernels/gemm/gemm_int8_args.h"
@@ -13,6 +13,7 @@ struct Int8TileShape {
   size_t mr, nr;   // rows and columns of a tile
   size_t group;    // elements of the depth that one instruction adds up
   size_t a_bytes;  // of an element of packed rows
+  bool a_is_unsigned = false;
 
   size_t Depth(size_t k) const { return (k + group - 1) / group * group; }
   size_t RowBytes(size_t k) const { return Depth(k) * a_bytes; }
@@ -75,6 +76,13 @@ struct Int8Pixels {
 
 struct Int8GemmTable {
   Int8TileShape shape;
+  // Bytes after the column sums of a panel that pack_panel writes and run_tile reads; a multiple of
+  // 64. May be null: none.
+  size_t (*rest_bytes)(size_t depth) = nullptr;
+  // Whether run_tile reads words with this panel, as widen_rows makes them of packed rows. May be
+  // null: never.
+  bool (*reads_words)(const uint8_t* panel, size_t depth) = nullptr;
+  void (*widen_rows)(const void* a, size_t count, void* words) = nullptr;
   // Computes sums[i * nr + j] for `rows` packed rows and a panel.
   void (*run_tile)(const void* a, const uint8_t* panel, size_t depth, size_t rows, int32_t* sums);
   // row_sums: [rows], of the packed values.
@@ -119,12 +127,25 @@ struct Int8GemmTable {
   }
 };
 
-// The table of the active target.
+// The table of the active target for products.
 const Int8GemmTable& ActiveInt8Gemm();
+// For convolutions whose weights are A, and pixels B: A is signed.
+const Int8GemmTable& ActiveInt8Conv();
 
-// A zero point of A in the range of the packed values.
-inline int32_t PackedZeroOfA(bool is_signed, int32_t zero) { return is_signed ? zero : zero - 128; }
-inline int32_t PackedZeroOfB(bool is_signed, int32_t zero) { return is_signed ? zero + 128 : zero; }
+// A zero point in the range of the packed values.
+inline int32_t PackedZero(bool is_signed, bool packed_is_signed, int32_t zero) {
+  if (is_signed == packed_is_signed) return zero;
+  return is_signed ? zero + 128 : zero - 128;
+}
+inline int32_t PackedZeroOfA(bool is_signed, int32_t zero) {
+  return PackedZero(is_signed, true, zero);
+}
+inline int32_t PackedZeroOfB(bool is_signed, int32_t zero) {
+  return PackedZero(is_signed, false, zero);
+}
+
+// Replaces what AVX2 does with bytes. Only for machines that have it.
+void UseAvx2Bytes(Int8GemmTable* table);
 
 // The functions that AVX-512's vpdpbusd speeds up; null if the machine lacks it.
 struct VnniFunctions {

@@ -4,8 +4,9 @@
 //
 //   sum over k of a[k] * w[k] = sum of a[k] * packed[k] + sum over the rests of a[k] * rest[k]
 //
-// Packed weights are in quads, of 8 columns in a vector: [quads][8][4]. Weights with so many rests
-// that products of words are faster stay whole.
+// Packed weights are in quads, of 8 columns in a vector: [quads][8][4]. With too many rests,
+// products of words are faster: the weights stay whole, and the first pair of a quad of all columns
+// comes before the second ones.
 #pragma once
 
 #include <immintrin.h>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 #define TENON_AVX2 __attribute__((target("avx2,fma")))
 
@@ -22,18 +24,21 @@ namespace tenon::kernels {
 inline constexpr size_t kRestColumns = 8;
 inline constexpr size_t kRestVector = 4 * kRestColumns;  // bytes
 
+// Products of words take 1.2 times the time; fewer rests save memory.
+inline constexpr size_t MostRestsOfQuads(size_t quads) { return (quads + 7) / 8; }
+
 // The rests of 8 columns of weights.
 class Rests {
  public:
-  // Of so many quads; a multiple of 64.
-  static constexpr size_t Bytes(size_t quads) {
-    return IndexBytes(quads) + (Most(quads) * kRestVector + 63) / 64 * 64;
+  // Of at most so many quads; a multiple of 64.
+  static constexpr size_t Bytes(size_t most) {
+    return IndexBytes(most) + (most * kRestVector + 63) / 64 * 64;
   }
 
-  Rests(const std::byte* memory, size_t quads)
+  Rests(const std::byte* memory, size_t most)
       : header_(reinterpret_cast<int32_t*>(const_cast<std::byte*>(memory))),
-        vectors_(reinterpret_cast<int8_t*>(header_) + IndexBytes(quads)),
-        most_(Most(quads)) {}
+        vectors_(reinterpret_cast<int8_t*>(header_) + IndexBytes(most)),
+        most_(most) {}
 
   // The packed weights are whole: there are no rests, but pairs may saturate.
   bool are_too_many() const { return header_[0] < 0; }
@@ -67,10 +72,8 @@ class Rests {
  private:
   static constexpr int kMostOfPair = 128;  // times 255 is below 2^15
 
-  // Products of words take 1.2 times the time.
-  static constexpr size_t Most(size_t quads) { return (quads + 4) / 5; }
-  static constexpr size_t IndexBytes(size_t quads) {
-    return ((1 + Most(quads)) * sizeof(int32_t) + 63) / 64 * 64;
+  static constexpr size_t IndexBytes(size_t most) {
+    return ((1 + most) * sizeof(int32_t) + 63) / 64 * 64;
   }
 
   void Split(size_t quad, int8_t* packed, size_t distance) const {
@@ -101,6 +104,50 @@ class Rests {
 TENON_AVX2 inline __m256i AddQuads(__m256i sum, __m256i bytes, __m256i weights) {
   const __m256i pairs = _mm256_maddubs_epi16(bytes, weights);
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+TENON_AVX2 inline __m256i LoadVector(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+TENON_AVX2 inline __m256i BroadcastQuad(const void* from) {
+  int32_t quad;
+  std::memcpy(&quad, from, sizeof(quad));
+  return _mm256_set1_epi32(quad);
+}
+
+TENON_AVX2 inline __m256i WordsAt(const void* signed_bytes) {
+  return _mm256_cvtepi8_epi16(_mm_loadu_si128(static_cast<const __m128i*>(signed_bytes)));
+}
+
+TENON_AVX2 inline void WidenBytes(const uint8_t* from, size_t count, int16_t* to) {
+  size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm256_cvtepu8_epi16(bytes));
+  }
+  for (; i < count; ++i) to[i] = from[i];
+}
+
+// The first pairs of the 8 quads, then the second ones.
+TENON_AVX2 inline __m256i FirstThenSecond(__m256i quads) {
+  const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15,  //
+                                         0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
+  return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(quads, order), 0xd8);
+}
+
+// [quads][columns][4] becomes [pairs][columns][2].
+TENON_AVX2 inline void JoinPairs(int8_t* quads, size_t count, size_t vectors) {
+  for (size_t i = 0; i < count; ++i) {
+    auto* const at = reinterpret_cast<__m256i*>(quads) + i * vectors;
+    const __m256i low = FirstThenSecond(LoadVector(at));
+    if (vectors == 1) {
+      _mm256_storeu_si256(at, low);
+      continue;
+    }
+    const __m256i high = FirstThenSecond(LoadVector(at + 1));
+    _mm256_storeu_si256(at, _mm256_permute2x128_si256(low, high, 0x20));
+    _mm256_storeu_si256(at + 1, _mm256_permute2x128_si256(low, high, 0x31));
+  }
 }
 
 }  // namespace tenon::kernels
