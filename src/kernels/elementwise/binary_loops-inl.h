@@ -21,19 +21,19 @@ namespace hn = hwy::HWY_NAMESPACE;
 // vector operand.
 template <class Op, class T, class R>
 struct BinaryLoops {
-  static void VectorVector(const void* a, const void* b, void* y, size_t n) {
+  [[gnu::noinline]] static void VectorVector(const void* a, const void* b, void* y, size_t n) {
     const T* ta = static_cast<const T*>(a);
     const T* tb = static_cast<const T*>(b);
     R* ty = static_cast<R*>(y);
     for (size_t i = 0; i < n; ++i) ty[i] = Op::Apply(ta[i], tb[i]);
   }
-  static void ScalarVector(const void* a, const void* b, void* y, size_t n) {
+  [[gnu::noinline]] static void ScalarVector(const void* a, const void* b, void* y, size_t n) {
     const T scalar = *static_cast<const T*>(a);
     const T* tb = static_cast<const T*>(b);
     R* ty = static_cast<R*>(y);
     for (size_t i = 0; i < n; ++i) ty[i] = Op::Apply(scalar, tb[i]);
   }
-  static void VectorScalar(const void* a, const void* b, void* y, size_t n) {
+  [[gnu::noinline]] static void VectorScalar(const void* a, const void* b, void* y, size_t n) {
     const T* ta = static_cast<const T*>(a);
     const T scalar = *static_cast<const T*>(b);
     R* ty = static_cast<R*>(y);
@@ -60,17 +60,20 @@ struct LessOrEqualOp {
     return a <= b;
   }
 };
-struct GreaterOp {
-  template <class T>
-  static uint8_t Apply(T a, T b) {
-    return a > b;
+// a > b is b < a: the same code with the operands swapped.
+template <class Op, class T>
+struct SwappedLoops {
+  using Loops = BinaryLoops<Op, T, uint8_t>;
+  static void VectorVector(const void* a, const void* b, void* y, size_t n) {
+    Loops::VectorVector(b, a, y, n);
   }
-};
-struct GreaterOrEqualOp {
-  template <class T>
-  static uint8_t Apply(T a, T b) {
-    return a >= b;
+  static void ScalarVector(const void* a, const void* b, void* y, size_t n) {
+    Loops::VectorScalar(b, a, y, n);
   }
+  static void VectorScalar(const void* a, const void* b, void* y, size_t n) {
+    Loops::ScalarVector(b, a, y, n);
+  }
+  static constexpr BinaryFunctions kFunctions = {&VectorVector, &ScalarVector, &VectorScalar};
 };
 
 }  // namespace HWY_NAMESPACE

@@ -124,6 +124,8 @@ struct XorOp {
 
 template <class Op, class T, class R = T>
 constexpr BinaryFunctions kLoops = BinaryLoops<Op, T, R>::kFunctions;
+template <class Op, class T>
+constexpr BinaryFunctions kSwapped = SwappedLoops<Op, T>::kFunctions;
 
 // clang-format off
 #define TENON_BINARY_ROW(T)                                                                \
@@ -131,7 +133,7 @@ constexpr BinaryFunctions kLoops = BinaryLoops<Op, T, R>::kFunctions;
    kLoops<ModOp, T>, kLoops<FmodOp, T>, kLoops<PowOp, T>, kLoops<MaxOp, T>,                \
    kLoops<MinOp, T>, kLoops<PReluOp, T>, kLoops<EqualOp, T, uint8_t>,                      \
    kLoops<LessOp, T, uint8_t>, kLoops<LessOrEqualOp, T, uint8_t>,                          \
-   kLoops<GreaterOp, T, uint8_t>, kLoops<GreaterOrEqualOp, T, uint8_t>}
+   kSwapped<LessOp, T>, kSwapped<LessOrEqualOp, T>}
 // clang-format on
 
 // In the order of ElementType, less kFloat, and BinaryOp.

@@ -136,8 +136,8 @@ const FloatBinaryTable kFloatBinaryTable = {{
     kScalarLoops<EqualOp, uint8_t>,
     kScalarLoops<LessOp, uint8_t>,
     kScalarLoops<LessOrEqualOp, uint8_t>,
-    kScalarLoops<GreaterOp, uint8_t>,
-    kScalarLoops<GreaterOrEqualOp, uint8_t>,
+    SwappedLoops<LessOp, float>::kFunctions,
+    SwappedLoops<LessOrEqualOp, float>::kFunctions,
 }};
 
 }  // namespace
