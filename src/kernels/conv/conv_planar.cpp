@@ -33,12 +33,14 @@ struct PlanarPlan {
         group_out(shape.out_channels / shape.groups),
         planes(shape.in_channels / shape.groups * frames.kernel),
         depth(planes * height.kernel * width.kernel) {
-    constexpr size_t kMostColumns = 20 * 3 * kColumnStep;
-    column_parts = CeilDiv(width.out, kMostColumns);
+    constexpr size_t kBandFloats = 64 << 10;  // 256 KiB, which leaves room in L2
+    // A row of many planes is divided, too.
+    constexpr size_t kMostColumns = 20 * 3 * kColumnStep, kLeastColumns = 4 * 3 * kColumnStep;
+    const size_t fitting_columns = kBandFloats / std::max<size_t>(1, planes * width.stride);
+    column_parts = CeilDiv(width.out, std::clamp(fitting_columns, kLeastColumns, kMostColumns));
     const size_t columns = CeilDiv(width.out, column_parts);
     phase = CeilDiv(columns, kColumnStep) * kColumnStep + LastTap(width) / width.stride;
     row = phase * width.stride;
-    constexpr size_t kBandFloats = 64 << 10;  // 256 KiB, which leaves room in L2
     constexpr size_t kTaskProducts = 2 << 20;
     const size_t products = std::max<size_t>(1, depth * group_out * columns);  // of an output row
     const size_t fitting = kBandFloats / std::max<size_t>(1, planes * row);    // input rows
