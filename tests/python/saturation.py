@@ -33,12 +33,20 @@ needs_exact_sums = pytest.mark.skipif(saturates(), reason=REASON)
 def exact_session(
     content: bytes, options: onnxruntime.SessionOptions
 ) -> onnxruntime.InferenceSession:
-    """A session that uses other kernels where sums would saturate, if it has them."""
+    """A session that uses other kernels where sums would saturate, if it has them.
+
+    onnxruntime fails to rewrite weights for them that two operators read; then the test is skipped.
+    """
     entry = "session.x64quantprecision"
+    errors = onnxruntime.capi.onnxruntime_pybind11_state
     try:
         if saturates():
             options.add_session_config_entry(entry, "1")
         return onnxruntime.InferenceSession(content, options)
-    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+    except errors.Fail as failure:
+        if not saturates() or "replace the existing tensor" not in str(failure):
+            raise
+        pytest.skip(REASON)
+    except errors.NotImplemented:
         options.add_session_config_entry(entry, "0")
         return onnxruntime.InferenceSession(content, options)

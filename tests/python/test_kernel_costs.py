@@ -25,7 +25,7 @@ EXPECTED = {
     "matmul_of_a_row": 32.9,
     "matmul_of_activations": 85.1,
     "max_pool": 81.0,
-    "quantized_conv": 805.9,
+    "quantized_conv": 462.2,
     "reduce_mean": 20.4,
     "resize": 78.2,
     "softmax": 79.5,
