@@ -182,6 +182,35 @@ void CheckCase(const NhwcCase& c, Large large, bool in_is_signed, bool weights_a
 
 class ConvInt8NhwcTest : public TargetTest {};
 
+// Packed weights may come from a file that somebody has changed.
+TEST_F(ConvInt8NhwcTest, PackedWeightsAreNotTrusted) {
+  Int8ConvArgs args;
+  args.shape.in_channels = 24;
+  args.shape.out_channels = 20;
+  args.shape.dims[1] = args.shape.dims[2] = {9, 9, 3, 1, 1, 1};
+  args.epilogue.type = Int8Output::kUint8;
+  if (!HasInt8NhwcConv(args.shape)) GTEST_SKIP() << "neither AVX2 nor dot products of bytes here";
+  Random random(3);
+  std::vector<uint8_t> in(9 * 9 * 24, 200), out(9 * 9 * 20 + 1, 77);
+  args.in = in.data();
+  args.out = out.data();
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> packed(PackedInt8NhwcWeightsSize(args.shape) / 64);
+  std::vector<Line> scratch(Int8NhwcConvScratchSize(args.shape) / 64);
+  args.packed_weights = packed.data()->bytes;
+  for (int i = 0; i < 5; ++i) {
+    for (Line& line : packed) {
+      for (std::byte& byte : line.bytes) byte = static_cast<std::byte>(random.Next());
+    }
+    for (size_t task = Int8NhwcConvTaskCount(args.shape); task-- > 0;) {
+      RunInt8NhwcConvTask(args, task, scratch.data()->bytes);
+    }
+    EXPECT_EQ(out.back(), 77);
+  }
+}
+
 TEST_F(ConvInt8NhwcTest, MatchesReference) {
   ConvGeneralShape pointwise;
   pointwise.in_channels = pointwise.out_channels = 4;

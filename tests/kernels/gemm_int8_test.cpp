@@ -91,8 +91,9 @@ std::vector<int64_t> Reference(const Int8GemmArgs& args) {
   return c;
 }
 
+// With `spoiled`, packed matrices hold any bytes.
 std::vector<std::byte, std::allocator<std::byte>> RunTasks(Int8GemmArgs args, size_t element,
-                                                           bool packed) {
+                                                           bool packed, Random* spoiled = nullptr) {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
@@ -100,6 +101,9 @@ std::vector<std::byte, std::allocator<std::byte>> RunTasks(Int8GemmArgs args, si
   if (packed) {
     auto* data = reinterpret_cast<uint8_t*>(packed_b.data());
     PackInt8GemmPanels(args.b, args.n, args.k, 0, Int8GemmPanelCount(args.n), data);
+    for (size_t i = 0; spoiled && i < PackedInt8GemmBSize(args.n, args.k); ++i) {
+      data[i] = static_cast<uint8_t>(spoiled->Next());
+    }
     args.packed_b = data;
   }
   std::vector<std::byte> c(args.m * args.n * element + 1, std::byte{0x5a});
@@ -157,6 +161,18 @@ TEST_F(GemmInt8Test, SumsAreExact) {
               << i << " of " << s.m << " x " << s.n << " x " << s.k << ", mask " << mask;
         }
       }
+    }
+  });
+}
+
+// They may come from a file that somebody has changed.
+TEST_F(GemmInt8Test, PackedMatricesAreNotTrusted) {
+  OnEveryVariant([] {
+    Random random(5);
+    for (const Sizes& s : {Sizes{13, 50, 200}, Sizes{1, 16, 4}}) {
+      const Operands operands = MakeOperands(s, false, true);
+      const Int8GemmArgs args = MakeArgs(s, operands, false, true);
+      for (int i = 0; i < 5; ++i) RunTasks(args, sizeof(int32_t), true, &random);
     }
   });
 }

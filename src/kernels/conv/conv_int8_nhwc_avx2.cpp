@@ -143,8 +143,7 @@ TENON_AVX2 void RunBytes(const NhwcTile& tile, size_t count) {
   }
 #pragma GCC unroll 2
   for (size_t v = 0; v < kVectors; ++v) {
-    const Rests rests(tile.rests + v * tile.rest_bytes,
-                      MostRestsOfQuads(tile.runs * tile.run_quads));
+    const Rests rests(tile.rests + v * tile.rest_bytes, tile.runs * tile.run_quads);
     for (size_t i = 0; i < rests.count(); ++i) {
       const ptrdiff_t at = tile.offsets[rests.quad(i)];
       const __m256i rest = LoadVector(rests.weights(i));
@@ -187,9 +186,7 @@ TENON_AVX2 void RunWords(const NhwcTile& tile, size_t count) {
   acc.Store(tile, count);
 }
 
-bool ReadsWords(const std::byte* rests, size_t quads) {
-  return Rests(rests, MostRestsOfQuads(quads)).are_too_many();
-}
+bool ReadsWords(const std::byte* rests, size_t quads) { return Rests(rests, quads).are_too_many(); }
 
 template <size_t kVectors>
 void RunTile(const NhwcTile& tile, size_t pixels, bool are_words) {
@@ -239,7 +236,7 @@ TENON_AVX2 void TransposeLanes(__m256i (&rows)[kLanes]) {
 TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
   const __m256i flip = _mm256_set1_epi8(static_cast<char>(chunk.flip));
   const __m256i ones = _mm256_set1_epi8(1);
-  const Rests rests(chunk.rests, MostRestsOfQuads(chunk.quads));
+  const Rests rests(chunk.rests, chunk.quads);
   if (chunk.first_quad == 0) rests.Clear();
   int8_t* const packed = chunk.into - chunk.first_quad * chunk.quad_distance;
   __m256i sums = LoadInts(chunk.sums);
@@ -263,8 +260,8 @@ TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
 }
 
 void FinishPanel(int8_t* weights, size_t quads, size_t vectors, const std::byte* all_rests) {
-  const size_t most = MostRestsOfQuads(quads);
-  const Rests rests[] = {{all_rests, most}, {all_rests + (vectors - 1) * Rests::Bytes(most), most}};
+  const Rests rests[] = {{all_rests, quads},
+                         {all_rests + (vectors - 1) * Rests::Bytes(quads), quads}};
   if (!rests[0].are_too_many() && !rests[1].are_too_many()) return;
   for (size_t v = 0; v < vectors; ++v) {
     rests[v].GiveUp(weights + v * kRestVector, vectors * kRestVector);
@@ -368,19 +365,18 @@ void RunDepthwiseRow(const NhwcDepthwiseRow& row) {
   }
 }
 
-constexpr NhwcForm kForm = {
-    .lanes = kLanes,
-    .panel = kPanel,
-    .most_pixels = kMostPixels,
-    .run_tile = &RunAnyTile,
-    .rest_bytes = [](size_t quads) { return Rests::Bytes(MostRestsOfQuads(quads)); },
-    .pack_weights = &PackWeights,
-    .finish_panel = &FinishPanel,
-    .reads_words = &ReadsWords,
-    .widen = &WidenBytes,
-    .interleave = &InterleaveWhole,
-    .most_taps = kMostTaps,
-    .run_depthwise_row = &RunDepthwiseRow};
+constexpr NhwcForm kForm = {.lanes = kLanes,
+                            .panel = kPanel,
+                            .most_pixels = kMostPixels,
+                            .run_tile = &RunAnyTile,
+                            .rest_bytes = &Rests::Bytes,
+                            .pack_weights = &PackWeights,
+                            .finish_panel = &FinishPanel,
+                            .reads_words = &ReadsWords,
+                            .widen = &WidenBytes,
+                            .interleave = &InterleaveWhole,
+                            .most_taps = kMostTaps,
+                            .run_depthwise_row = &RunDepthwiseRow};
 
 }  // namespace
 

@@ -20,15 +20,13 @@ constexpr size_t kGroup = 4;
 constexpr size_t kQuadBytes = kGroup * kColumns;
 static_assert(kRows <= kMaxInt8TileRows && kColumns <= kMaxInt8TileColumns);
 
-constexpr size_t MostRests(size_t depth) { return MostRestsOfQuads(depth / kGroup); }
-
 // After a panel: the sums of its columns, and the rests of its two vectors.
 constexpr size_t SumsBytes() { return kColumns * sizeof(int32_t); }
 std::array<Rests, 2> RestsOf(const uint8_t* panel, size_t depth) {
   const auto* const rests =
       reinterpret_cast<const std::byte*>(panel + depth * kColumns + SumsBytes());
-  const size_t most = MostRests(depth);
-  return {Rests(rests, most), Rests(rests + Rests::Bytes(most), most)};
+  const size_t quads = depth / kGroup;
+  return {Rests(rests, quads), Rests(rests + Rests::Bytes(quads), quads)};
 }
 
 template <size_t kTileRows>
@@ -208,7 +206,7 @@ TENON_AVX2 void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(column_sums) + 1, sums[1]);
 }
 
-size_t RestBytes(size_t depth) { return 2 * Rests::Bytes(MostRests(depth)); }
+size_t RestBytes(size_t depth) { return 2 * Rests::Bytes(depth / kGroup); }
 
 }  // namespace
 

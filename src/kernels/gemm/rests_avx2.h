@@ -24,27 +24,25 @@ namespace tenon::kernels {
 inline constexpr size_t kRestColumns = 8;
 inline constexpr size_t kRestVector = 4 * kRestColumns;  // bytes
 
-// Products of words take 1.2 times the time; fewer rests save memory.
-inline constexpr size_t MostRestsOfQuads(size_t quads) { return (quads + 7) / 8; }
-
-// The rests of 8 columns of weights.
+// The rests of 8 columns of weights. What the memory holds is not trusted, as it may come from a
+// file.
 class Rests {
  public:
-  // Of at most so many quads; a multiple of 64.
-  static constexpr size_t Bytes(size_t most) {
-    return IndexBytes(most) + (most * kRestVector + 63) / 64 * 64;
+  // For so many quads of weights; a multiple of 64.
+  static constexpr size_t Bytes(size_t quads) {
+    return IndexBytes(quads) + (Most(quads) * kRestVector + 63) / 64 * 64;
   }
 
-  Rests(const std::byte* memory, size_t most)
-      : header_(reinterpret_cast<int32_t*>(const_cast<std::byte*>(memory))),
-        vectors_(reinterpret_cast<int8_t*>(header_) + IndexBytes(most)),
-        most_(most) {}
+  Rests(const std::byte* memory, size_t quads)
+      : header_(reinterpret_cast<uint32_t*>(const_cast<std::byte*>(memory))),
+        vectors_(reinterpret_cast<int8_t*>(header_) + IndexBytes(quads)),
+        quads_(quads) {}
 
   // The packed weights are whole: there are no rests, but pairs may saturate.
-  bool are_too_many() const { return header_[0] < 0; }
-  size_t count() const { return are_too_many() ? 0 : static_cast<size_t>(header_[0]); }
+  bool are_too_many() const { return header_[0] == kTooMany; }
+  size_t count() const { return are_too_many() ? 0 : std::min<size_t>(header_[0], Most(quads_)); }
   // The quad that rest i belongs to, and its weights.
-  size_t quad(size_t i) const { return static_cast<size_t>(header_[1 + i]); }
+  size_t quad(size_t i) const { return std::min<size_t>(header_[1 + i], quads_ - 1); }
   const int8_t* weights(size_t i) const { return vectors_ + i * kRestVector; }
 
   void Clear() const { header_[0] = 0; }
@@ -66,19 +64,22 @@ class Rests {
         whole[j] = static_cast<int8_t>(whole[j] + weights(i)[j]);
       }
     }
-    header_[0] = -1;
+    header_[0] = kTooMany;
   }
 
  private:
+  static constexpr uint32_t kTooMany = ~uint32_t{0};
   static constexpr int kMostOfPair = 128;  // times 255 is below 2^15
 
-  static constexpr size_t IndexBytes(size_t most) {
-    return ((1 + most) * sizeof(int32_t) + 63) / 64 * 64;
+  // Products of words take 1.2 times the time; fewer rests save memory.
+  static constexpr size_t Most(size_t quads) { return (quads + 7) / 8; }
+  static constexpr size_t IndexBytes(size_t quads) {
+    return ((1 + Most(quads)) * sizeof(uint32_t) + 63) / 64 * 64;
   }
 
   void Split(size_t quad, int8_t* packed, size_t distance) const {
     const size_t i = count();
-    if (i == most_) return GiveUp(packed, distance);
+    if (i == Most(quads_)) return GiveUp(packed, distance);
     int8_t* const weights = packed + quad * distance;
     int8_t* const rest = vectors_ + i * kRestVector;
     std::fill_n(rest, kRestVector, int8_t{0});
@@ -90,13 +91,13 @@ class Rests {
       weights[larger] = static_cast<int8_t>(weights[larger] - excess);
       rest[larger] = static_cast<int8_t>(excess);
     }
-    header_[1 + i] = static_cast<int32_t>(quad);
-    header_[0] = static_cast<int32_t>(i + 1);
+    header_[1 + i] = static_cast<uint32_t>(quad);
+    header_[0] = static_cast<uint32_t>(i + 1);
   }
 
-  int32_t* const header_;  // the number of rests, then the quads
+  uint32_t* const header_;  // the number of rests, then the quads
   int8_t* const vectors_;
-  const size_t most_;
+  const size_t quads_;
 };
 
 // sum + the products of a quad of bytes in each lane with signed weights, of which no pair
