@@ -10,10 +10,13 @@ from collections.abc import Callable
 
 import graphs
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import tenon
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from saturation import saturates
 
 Case = tuple[bytes, dict[str, np.ndarray]]
 
@@ -122,7 +125,10 @@ def test_all_runs_give_the_same_bits(name: str) -> None:
     model, feeds = CASES[name]()
     unfused = onnxruntime.SessionOptions()  # DynamicQuantizeMatMul gives other sums for stacks
     unfused.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    expected = onnxruntime.InferenceSession(model, unfused).run(None, feeds)[0]
+    if name.startswith("bytes") and saturates():
+        expected = ReferenceEvaluator(onnx.load_from_string(model)).run(None, feeds)[0]
+    else:
+        expected = onnxruntime.InferenceSession(model, unfused).run(None, feeds)[0]
     # Packed at once, after one run, never.
     policies = (
         {"tenon.runs_before_packing": "0"},
