@@ -153,27 +153,114 @@ TEST_F(GemvNBitsTest, UnpacksAndRoundsToBytesOnEveryTarget) {
   });
 }
 
-TEST_F(GemvNBitsTest, RoundsWhatBytesHoldWithoutLoss) {
-  NBitsMatrix w;
-  w.k = w.block_size = 32;
-  const std::vector<uint8_t> data(16, 0x9a);  // elements 10, 9, 10, 9, ...
-  const float scale = 2;
-  w.data = data.data();
-  w.scales = &scale;
-  if (!HasInt8NBitsGemm(w)) GTEST_SKIP() << "no dot products of bytes here";
-  std::vector<float> x(32);
-  double expected = 0;
-  for (size_t i = 0; i < 32; ++i) {
-    x[i] = static_cast<float>(static_cast<int>(i * 8) - 121);  // up to 127
-    expected += x[i] * (i % 2 ? 1 : 2) * scale;
-  }
-  constexpr NBitsParts kParts = NBitsParts::kOne;
-  std::vector<std::byte> memory(ArrangedNBitsBytes(w, kParts) + 64);
+// y: [m, n], of m vectors x.
+std::vector<float> Multiply(const NBitsMatrix& w, NBitsParts parts, size_t m,
+                            const std::vector<float>& x, size_t n) {
+  const size_t bytes = ArrangedNBitsBytes(w, parts);
+  std::vector<std::byte> memory(m * bytes + 64);
   std::byte* arranged = memory.data() + 64 - reinterpret_cast<uintptr_t>(memory.data()) % 64;
-  ArrangeNBitsBytes(w, kParts, x.data(), arranged);
-  float y = 0;
-  RunInt8NBitsGemm(w, kParts, arranged, 1, nullptr, 0, 1, &y, 1);
-  EXPECT_NEAR(y, expected, 1e-3 * std::abs(expected));
+  for (size_t i = 0; i < m; ++i) {
+    ArrangeNBitsBytes(w, parts, x.data() + i * w.k, arranged + i * bytes);
+  }
+  std::vector<float> y(m * n);
+  RunInt8NBitsGemm(w, parts, arranged, m, nullptr, 0, n, y.data(), n);
+  return y;
+}
+
+TEST_F(GemvNBitsTest, RoundsWhatBytesHoldWithoutLossOnEveryTarget) {
+  OnEveryTarget([] {
+    NBitsMatrix w;
+    w.k = w.block_size = 32;
+    const std::vector<uint8_t> data(16, 0x9a);  // elements 10, 9, 10, 9, ...
+    const float scale = 2;
+    w.data = data.data();
+    w.scales = &scale;
+    if (!HasInt8NBitsGemm(w)) return;
+    std::vector<float> x(32);
+    double expected = 0;
+    for (size_t i = 0; i < 32; ++i) {
+      x[i] = static_cast<float>(static_cast<int>(i * 8) - 121);  // up to 127
+      expected += x[i] * (i % 2 ? 1 : 2) * scale;
+    }
+    EXPECT_NEAR(Multiply(w, NBitsParts::kOne, 1, x, 1)[0], expected, 1e-3 * std::abs(expected));
+  });
+}
+
+// Sums that are partly of 16 bits fit these.
+TEST_F(GemvNBitsTest, GreatestSumsAreExactOnEveryTarget) {
+  OnEveryTarget([] {
+    for (const NBitsParts parts : {NBitsParts::kOne, NBitsParts::kThree}) {
+      for (const size_t k : {32, 64, 128, 256}) {
+        NBitsMatrix w;
+        w.k = w.block_size = k;
+        w.zero_stride = 1;
+        const std::vector<uint8_t> data(k / 2, 0xff), zeros(1, 0);
+        const float scale = 1;
+        w.data = data.data();
+        w.scales = &scale;
+        w.zero_points = zeros.data();
+        if (!HasInt8NBitsGemm(w)) return;
+        // All parts of the latter are of the same sign, and the middle one as great as possible.
+        const int most = parts == NBitsParts::kOne ? 127 : 127 << 14;
+        for (const int element :
+             {most, -most, parts == NBitsParts::kOne ? 1 : (126 << 14) + 8191}) {
+          std::vector<float> x(k, static_cast<float>(element));
+          x[0] = static_cast<float>(most);
+          const int64_t sum = 15 * (most + static_cast<int64_t>(k - 1) * element);
+          EXPECT_NEAR(Multiply(w, parts, 1, x, 1)[0], sum, 1e-6 * std::abs(double(sum)));
+        }
+      }
+    }
+  });
+}
+
+TEST_F(GemvNBitsTest, TellsVectorsThatAreNotFiniteOnEveryTarget) {
+  OnEveryTarget([] {
+    NBitsMatrix w;
+    w.k = w.block_size = 32;
+    const std::vector<uint8_t> data(16, 0x9a);
+    const float scale = 2;
+    w.data = data.data();
+    w.scales = &scale;
+    if (!HasInt8NBitsGemm(w)) return;
+    for (const NBitsParts parts : {NBitsParts::kOne, NBitsParts::kThree}) {
+      for (const float special : {kInf, kNan}) {
+        std::vector<float> x(32, 1.0f);
+        x[7] = special;
+        EXPECT_FALSE(std::isfinite(Multiply(w, parts, 1, x, 1)[0]));
+      }
+    }
+  });
+}
+
+// Several vectors have the bits of each alone, and all targets that round have the same.
+TEST_F(GemvNBitsTest, BitsDependOnNoOtherVectorAndNoTarget) {
+  constexpr size_t kM = 6, kN = 9, kK = 500;
+  for (const size_t block : {32, 64, 128}) {
+    Random random(block);
+    NBitsMatrix w;
+    w.k = kK;
+    w.block_size = block;
+    std::vector<uint8_t> data(kN * w.blocks() * block / 2);
+    for (uint8_t& byte : data) byte = static_cast<uint8_t>(random.Next());
+    const std::vector<float> x = random.Floats(kM * kK, -1, 1),
+                             scales = random.Floats(kN * w.blocks(), -1, 1);
+    w.data = data.data();
+    w.scales = scales.data();
+    for (const NBitsParts parts : {NBitsParts::kOne, NBitsParts::kThree}) {
+      std::vector<std::vector<float>> results;
+      OnEveryTarget([&] {
+        if (!HasInt8NBitsGemm(w)) return;
+        results.push_back(Multiply(w, parts, kM, x, kN));
+        for (size_t i = 0; i < kM; ++i) {
+          const std::vector<float> alone(x.begin() + i * kK, x.begin() + (i + 1) * kK),
+              row(results.back().begin() + i * kN, results.back().begin() + (i + 1) * kN);
+          EXPECT_EQ(Multiply(w, parts, 1, alone, kN), row);
+        }
+      });
+      for (const std::vector<float>& y : results) EXPECT_EQ(y, results[0]);
+    }
+  }
 }
 
 TEST_F(GemvNBitsTest, MatchesReferenceAtEveryWidthOnEveryTarget) {

@@ -3,8 +3,8 @@
 // element is then off by at most 2^-8, 2^-16 or 2^-22 of the greatest of its block; the last is as
 // exact as floats are. For a few rows see gemv_nbits.h.
 //
-// Only where the machine has int8 dot products. No function here allocates, locks, or starts a
-// thread; all are thread-safe.
+// Only where the machine has int8 dot products, or AVX2. No function here allocates, locks, or
+// starts a thread; all are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,16 +18,13 @@ namespace tenon::kernels {
 // whose sums fit 32 bits. Nothing else below may be called otherwise.
 bool HasInt8NBitsPanels(const NBitsMatrix& w, NBitsParts parts);
 
-// Fewer rows are for gemv_nbits.h.
-inline constexpr size_t kLeastInt8NBitsRows = 10;
-
 // Rounded rows, in memory that is aligned to 64.
 class Int8NBitsRows {
  public:
   // A multiple of 64.
   static size_t Bytes(const NBitsMatrix& w, NBitsParts parts, size_t m);
 
-  // m: at least kLeastInt8NBitsRows.
+  // m: more than MostInt8NBitsVectors(NBitsParts::kOne).
   Int8NBitsRows(const NBitsMatrix& w, NBitsParts parts, size_t m, std::byte* memory);
 
   // Rounds row i, x: [k]. A row with infinities or NaN makes products that are not finite.
@@ -41,7 +38,7 @@ class Int8NBitsRows {
   const int8_t* bytes(size_t i) const { return bytes_ + i * stride_; }
   const float* scales(size_t i) const { return scales_ + i * blocks_; }  // [blocks]
   // The sum of a block's bytes, by half the range of the weights if they have no zero points,
-  // negated: [blocks][parts].
+  // negated: [blocks][parts]; without dot products, the first has that of the whole bytes' sum.
   const int32_t* starts(size_t i) const {
     return starts_ + i * blocks_ * static_cast<size_t>(parts_);
   }

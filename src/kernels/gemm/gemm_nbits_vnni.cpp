@@ -1,73 +1,23 @@
+#if defined(__x86_64__)
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
-#include "kernels/dispatch.h"
-#include "kernels/gemm/gemm_nbits.h"
-
-#if defined(__x86_64__)
+#include "kernels/gemm/gemm_nbits_form.h"
 #include "kernels/gemm/round_block_avx512.h"
 #include "kernels/gemm/sum_lanes_avx512.h"
 #include "kernels/transpose_avx512.h"
-#endif
 
 namespace tenon::kernels {
 namespace {
 
 constexpr size_t kColumns = kNBitsPanelColumns;
 
-size_t RoundUp64(size_t x) { return (x + 63) / 64 * 64; }
-size_t Depth(const NBitsMatrix& w) { return w.blocks() * w.block_size; }
-// An odd number of cache lines, so that the rows of a tile lie in different sets of the cache.
-size_t RowStride(const NBitsMatrix& w, NBitsParts parts) {
-  return (Depth(w) * static_cast<size_t>(parts) + 127) / 128 * 128 + 64;
-}
-
-// Unpacked weights, without their zero points: quads of the depth, [depth / 4][kColumns][4], in the
-// order of RowOrder; for each block and column the scale and, if not all are half the range, the
-// zero point.
-struct Panel {
-  uint8_t* weights;
-  float* scales;
-  int32_t* zeros;
-
-  Panel(const NBitsMatrix& w, std::byte* memory)
-      : weights(reinterpret_cast<uint8_t*>(memory)),
-        scales(reinterpret_cast<float*>(memory + Depth(w) * kColumns)),
-        zeros(w.zero_points ? reinterpret_cast<int32_t*>(scales + w.blocks() * kColumns)
-                            : nullptr) {}
-};
-
-}  // namespace
-
-size_t NBitsPanelBytes(const NBitsMatrix& w) {
-  const size_t of_block = sizeof(float) + (w.zero_points ? sizeof(int32_t) : 0);
-  return RoundUp64(kColumns * (Depth(w) + w.blocks() * of_block));
-}
-
-size_t Int8NBitsRows::Bytes(const NBitsMatrix& w, NBitsParts parts, size_t m) {
-  const size_t of_block = sizeof(float) + static_cast<size_t>(parts) * sizeof(int32_t);
-  return RoundUp64(m * (RowStride(w, parts) + w.blocks() * of_block));
-}
-
-Int8NBitsRows::Int8NBitsRows(const NBitsMatrix& w, NBitsParts parts, size_t m, std::byte* memory)
-    : parts_(parts),
-      count_(m),
-      blocks_(w.blocks()),
-      stride_(RowStride(w, parts)),
-      bytes_(reinterpret_cast<int8_t*>(memory)),
-      scales_(reinterpret_cast<float*>(memory + m * stride_)),
-      starts_(reinterpret_cast<int32_t*>(scales_ + m * blocks_)) {}
-
-#if defined(__x86_64__)
-
-namespace {
-
 #define TENON_VNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")))
 
 constexpr size_t kMostRows = 7, kFewestRows = 5;  // of a tile
-static_assert(kLeastInt8NBitsRows / 2 >= kFewestRows);
+static_assert(kMostRows <= kMostNBitsTileRows);
 constexpr size_t kLanes = 16;  // of 32 bits
 
 constexpr uint64_t FirstBits(size_t n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
@@ -86,13 +36,12 @@ TENON_VNNI inline void LoadWords(const uint8_t* const (&rows)[kLanes], size_t fi
   TransposeLanes(words);
 }
 
-// Fills `kLanes` columns of a panel from column `into` on with rows [first, first + count) of w. A
-// word has 32 / kBits elements; the first bits of its bytes are a quad, and so on.
+// Fills `kLanes` columns of a panel from column `into` on with rows [first, first + count) of w.
 template <size_t kBits>
 TENON_VNNI void UnpackColumns(const NBitsMatrix& w, size_t first, size_t count, size_t into,
-                              const Panel& panel) {
+                              const NBitsPanel& panel) {
   constexpr size_t kQuads = 8 / kBits, kChunk = 64;
-  const size_t row_bytes = Depth(w) * kBits / 8, blocks = w.blocks();
+  const size_t row_bytes = NBitsDepth(w) * kBits / 8, blocks = w.blocks();
   const __m512i mask = _mm512_set1_epi8(static_cast<char>(FirstBits(kBits)));
   const uint8_t* rows[kLanes] = {};
   const auto point_at = [&](const void* data, size_t stride) {
@@ -141,34 +90,23 @@ TENON_VNNI void UnpackColumns(const NBitsMatrix& w, size_t first, size_t count, 
   }
 }
 
-void UnpackPanel(const NBitsMatrix& w, size_t first, size_t count, const Panel& panel) {
+NBitsPanel UnpackPanel(const NBitsMatrix& w, size_t first, size_t count, std::byte* memory) {
+  const NBitsPanel panel(w, kColumns, memory);
   const auto unpack = w.bits == 2   ? &UnpackColumns<2>
                       : w.bits == 4 ? &UnpackColumns<4>
                                     : &UnpackColumns<8>;
   for (size_t into = 0; into < kColumns; into += kLanes) {
     unpack(w, first + into, count > into ? std::min(kLanes, count - into) : 0, into, panel);
   }
-}
-
-// Fetches one of `parts` parts of `bytes` bytes. Inline, as GCC removes calls of functions that do
-// nothing else.
-inline __attribute__((always_inline)) void PrefetchPart(const void* data, size_t bytes, size_t part,
-                                                        size_t parts) {
-  const size_t end = bytes * (part + 1) / parts;
-  for (size_t i = bytes * part / parts; i < end; i += 64) {
-    _mm_prefetch(static_cast<const char*>(data) + i, _MM_HINT_T1);
-  }
+  return panel;
 }
 
 // --- Rounding rows ---
 
-// Where the bytes of 16 elements come from, so that they meet the quads of unpacked weights.
+// For the bytes of 16 elements.
 TENON_VNNI __m512i RowOrder(size_t bits) {
   alignas(16) char from[16];
-  for (size_t i = 0; i < 16; ++i) {
-    const size_t in_word = i % (32 / bits);
-    from[i] = static_cast<char>(i - in_word + in_word / 4 + in_word % 4 * (8 / bits));
-  }
+  for (size_t i = 0; i < 16; ++i) from[i] = static_cast<char>(NBitsRowOrder(i, bits));
   return _mm512_maskz_broadcast_i32x4(kAll32, _mm_load_si128(reinterpret_cast<__m128i*>(from)));
 }
 
@@ -209,16 +147,11 @@ TENON_VNNI float RoundBlockInParts(const float* x, size_t n, size_t parts, int8_
   return scale;
 }
 
-// --- Products ---
+#define TENON_NBITS_TARGET TENON_VNNI
+#include "kernels/gemm/gemm_nbits_form-inl.h"
+#undef TENON_NBITS_TARGET
 
-// The rows of a tile, at its first one.
-struct TileRows {
-  const int8_t* bytes;
-  size_t stride;
-  const float* scales;
-  const int32_t* starts;
-  size_t blocks;
-};
+// --- Products ---
 
 // Adds the products of four bytes at `a` with each quad. GCC 12 loads them for all quads apart and
 // copies the sums twice.
@@ -230,7 +163,8 @@ TENON_VNNI inline __attribute__((always_inline)) void AddDots(__m512i& sums, __m
 }
 
 template <size_t kRows, NBitsParts kRowParts>
-TENON_VNNI void RunTile(const TileRows& rows, size_t block_size, const Panel& panel, float* total) {
+TENON_VNNI void RunTile(const NBitsTileRows& rows, size_t block_size, const NBitsPanel& panel,
+                        float* total) {
   constexpr auto kParts = static_cast<size_t>(kRowParts);
   constexpr unsigned kBits = kParts == 2 ? 8 : 7;
   __m512 sums[kRows][2];
@@ -305,76 +239,24 @@ TENON_VNNI void StoreRow(const float* total, const float* bias, size_t count, fl
   }
 }
 
-}  // namespace
-
-bool HasInt8NBitsPanels(const NBitsMatrix& w, NBitsParts parts) {
-  // Sums of a block are less than 2^(7 + bits) times its elements before they are shifted.
-  const size_t shift = parts == NBitsParts::kTwo ? 8 : parts == NBitsParts::kThree ? 14 : 0;
-  if (parts != NBitsParts::kOne && w.block_size << (w.bits + 7 + shift) > size_t{1} << 31) {
-    return false;
-  }
-  return w.float_zero_points == nullptr && ActiveTarget() == Target::kAvx512 &&
-         __builtin_cpu_supports("avx512vnni");
-}
-
-TENON_VNNI void Int8NBitsRows::Set(const NBitsMatrix& w, size_t i, const float* x) const {
-  const __m512i order = RowOrder(w.bits);
-  const auto parts = static_cast<size_t>(parts_);
-  // What a sum begins with, or is to be multiplied by a zero point.
-  const int32_t factor = w.zero_points ? -1 : -(1 << (w.bits - 1));
-  int8_t* const row = bytes_ + i * stride_;
-  int8_t* bytes = row;
-  for (size_t block = 0; block < blocks_; ++block, bytes += parts * w.block_size) {
-    const size_t first = block * w.block_size, count = std::min(w.block_size, w.k - first);
-    float& scale = scales_[i * blocks_ + block];
-    scale = parts == 1 ? RoundBlock(x + first, count, bytes)
-                       : RoundBlockInParts(x + first, count, parts, bytes, w.block_size);
-    for (size_t part = 0; part < parts && count < w.block_size; ++part) {
-      std::memset(bytes + part * w.block_size + count, 0, w.block_size - count);
-    }
-  }
-  // Afterwards, as wide loads wait for narrow stores that are not yet done.
-  int32_t* const starts = starts_ + i * blocks_ * parts;
-  for (size_t part = 0; part < blocks_ * parts; ++part) {
-    starts[part] = factor * Arrange(row + part * w.block_size, w.block_size, order);
-  }
-}
-
-void RunNBitsPanel(const NBitsMatrix& w, const Int8NBitsRows& rows, const float* bias, size_t first,
-                   float* y, size_t n, std::byte* scratch) {
-  const size_t count = std::min(kColumns, n - first), m = rows.count();
-  const Panel panel(w, scratch);
-  UnpackPanel(w, first, count, panel);
-  // What the next panel reads comes from memory meanwhile.
-  const size_t next = first + count, next_count = std::min(kColumns, n - next);
-  const size_t row_bytes = Depth(w) * w.bits / 8;
-  // Tiles of nearly equal numbers of rows.
-  const size_t tiles = (m + kMostRows - 1) / kMostRows;
-  for (size_t tile = 0, row = 0; tile < tiles; ++tile) {
-    PrefetchPart(w.data + next * row_bytes, next_count * row_bytes, tile, tiles);
-    PrefetchPart(w.scales + next * w.blocks(), next_count * w.blocks() * sizeof(float), tile,
-                 tiles);
-    const size_t tile_rows = (m - row + tiles - tile - 1) / (tiles - tile);
-    alignas(64) float total[kMostRows * kColumns];
-    const auto& functions = kTiles[static_cast<size_t>(rows.parts()) - 1];
-    functions[tile_rows - kFewestRows](
-        {rows.bytes(row), rows.stride(), rows.scales(row), rows.starts(row), w.blocks()},
-        w.block_size, panel, total);
-    for (size_t r = 0; r < tile_rows; ++r, ++row) {
-      StoreRow(total + r * kColumns, bias ? bias + first : nullptr, count, y + row * n + first);
-    }
-  }
-}
-
 #undef TENON_VNNI
 
-#else
+void RunAnyTile(const NBitsMatrix& w, NBitsParts parts, const NBitsTileRows& rows, size_t count,
+                const NBitsPanel& panel, float* total) {
+  const auto& functions = kTiles[static_cast<size_t>(parts) - 1];
+  functions[count - kFewestRows](rows, w.block_size, panel, total);
+}
 
-bool HasInt8NBitsPanels(const NBitsMatrix&, NBitsParts) { return false; }
-void Int8NBitsRows::Set(const NBitsMatrix&, size_t, const float*) const {}
-void RunNBitsPanel(const NBitsMatrix&, const Int8NBitsRows&, const float*, size_t, float*, size_t,
-                   std::byte*) {}
+}  // namespace
 
-#endif
+const NBitsPanelForm kVnniNBitsPanels = {.most_bits = 8,
+                                         .most_parts = NBitsParts::kThree,
+                                         .columns = kColumns,
+                                         .most_rows = kMostRows,
+                                         .set_row = &SetRow,
+                                         .unpack = &UnpackPanel,
+                                         .run_tile = &RunAnyTile,
+                                         .store_row = &StoreRow};
 
 }  // namespace tenon::kernels
+#endif

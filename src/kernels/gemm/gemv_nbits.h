@@ -48,12 +48,16 @@ void ArrangeNBitsVector(const NBitsMatrix& w, const float* x, float* arranged);
 void RunNBitsGemv(const NBitsMatrix& w, const float* arranged, const float* bias, size_t first,
                   size_t count, float* y);
 
-// The same for m vectors in integers, for a matrix of 4 bits if the machine has int8 dot products:
+// The same for m vectors in integers, for a matrix of 4 bits if the machine has int8 dot products,
+// or AVX2:
 // the elements of a block are rounded to 8 bits, or to 22 bits, which are three parts of 8. An
 // element is then off by at most 2^-22 of the greatest of its block. Two parts, 16 bits, are
 // for many rows: gemm_nbits.h.
 enum class NBitsParts : size_t { kOne = 1, kTwo = 2, kThree = 3 };
 bool HasInt8NBitsGemm(const NBitsMatrix& w);
+// Up to so many vectors this is faster than unpacking the weights first, to bytes or floats; 0
+// where there are no integers. parts: one or three.
+size_t MostInt8NBitsVectors(NBitsParts parts);
 // Bytes that ArrangeNBitsBytes writes to `arranged`, aligned to 64; a multiple of 64.
 size_t ArrangedNBitsBytes(const NBitsMatrix& w, NBitsParts parts);
 void ArrangeNBitsBytes(const NBitsMatrix& w, NBitsParts parts, const float* x, std::byte* arranged);

@@ -209,9 +209,9 @@ Result<const int32_t*> GroupsOf(const NBitsAttrs& attrs, const KernelContext& co
   return groups;
 }
 
-// Up to this number of rows of A, each is multiplied by the packed weights, as floats or as
-// integers of three parts; for more, unpacking them once is faster.
-constexpr size_t kMostVectors = 5, kMostSplitVectors = 20;
+// Up to this number of rows of A, each is multiplied by the packed weights as floats; for more,
+// unpacking them once is faster.
+constexpr size_t kMostVectors = 5;
 
 // Arranges all rows of A for the packed weights, `bytes` apart, by arrange(row, memory); then calls
 // run(arranged rows, first column, columns).
@@ -237,10 +237,6 @@ Status MultiplyVectors(const kernels::NBitsMatrix& w, KernelContext& context, si
   });
   return OkStatus();
 }
-
-// From this number of rows of A on, unpacking the weights to bytes pays.
-constexpr size_t kLeastPanelRows = 16;
-static_assert(kLeastPanelRows >= kernels::kLeastInt8NBitsRows);
 
 // The product with rows of A that are rounded to parts of 8 bits, for many of them.
 Status MultiplyPanels(const kernels::NBitsMatrix& w, kernels::NBitsParts parts, const float* bias,
@@ -317,7 +313,7 @@ Status RunNBits(const NBitsAttrs& attrs, KernelContext& context) {
   const bool is_float32 = attrs.accuracy_level == kFloat32Level;
   const Parts many_parts = is_int8 ? Parts::kOne : is_float32 ? Parts::kThree : Parts::kTwo;
   const Parts few_parts = is_int8 ? Parts::kOne : Parts::kThree;
-  const size_t few_rows = is_int8 ? kLeastPanelRows - 1 : kMostSplitVectors;
+  const size_t few_rows = kernels::MostInt8NBitsVectors(few_parts);
   if (rows > few_rows && kernels::HasInt8NBitsPanels(w, many_parts)) {
     TENON_RETURN_IF_ERROR(MultiplyPanels(w, many_parts, bias, context));
   } else if ((is_int8 || rows <= few_rows) && kernels::HasInt8NBitsGemm(w)) {
