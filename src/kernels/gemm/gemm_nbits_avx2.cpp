@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "kernels/gemm/gemm_nbits_form.h"
@@ -22,6 +21,12 @@ static_assert(kMostRows <= kMostNBitsTileRows);
 // Pairs of weights of 4 bits and bytes of rows are at most 2 * 15 * 128, of 2 bits 2 * 3 * 128. So
 // many elements of the depth have exact sums in 16 bits. Of 8 bits not even two have.
 constexpr size_t ExactDepth(size_t bits) { return bits == 2 ? 128 : 32; }
+
+// Whether a block's sums are of 16 bits up to the end. Such a sum, one of two, starts from half of
+// what theirs together does: minus the zero point times the bytes of the row. It fits then, too.
+bool HasOneStep(const NBitsMatrix& w, size_t parts) {
+  return parts == 1 && w.block_size <= ExactDepth(w.bits);
+}
 
 // --- Unpacking weights ---
 
@@ -96,7 +101,8 @@ TENON_AVX2 void UnpackColumns(const NBitsMatrix& w, size_t first, size_t count, 
     const size_t bit = block * w.bits;
     const uint8_t* at = w.zero_points + first * w.zero_stride + bit / 8;
     for (size_t j = 0; j < count; ++j, at += w.zero_stride) {
-      panel.zeros[block * kColumns + into + j] = *at >> bit % 8 & ((1 << w.bits) - 1);
+      const int32_t zero = *at >> bit % 8 & ((1 << w.bits) - 1);
+      panel.zeros[block * kColumns + into + j] = zero << 16 | zero;  // one for each sum of 16 bits
     }
   }
 }
@@ -149,12 +155,19 @@ TENON_AVX2 float RoundBlockInParts(const float* x, size_t n, size_t, int8_t* byt
 #include "kernels/gemm/gemm_nbits_form-inl.h"
 #undef TENON_NBITS_TARGET
 
-// Puts what the sum of both parts begins with in place of what that of the first does.
-void SetRowAndJoinStarts(const NBitsMatrix& w, NBitsParts parts, const float* x, int8_t* row,
-                         float* scales, int32_t* starts) {
+// What sums start from: of 16 bits, in pairs; or of 32 bits, for both parts together.
+void SetRowAndStarts(const NBitsMatrix& w, NBitsParts parts, const float* x, int8_t* row,
+                     float* scales, int32_t* starts) {
   SetRow(w, parts, x, row, scales, starts);
-  if (parts == NBitsParts::kOne) return;
-  for (size_t i = 0; i < 2 * w.blocks(); i += 2) starts[i] = starts[i] * 256 + starts[i + 1];
+  if (parts == NBitsParts::kTwo) {
+    for (size_t i = 0; i < 2 * w.blocks(); i += 2) starts[i] = starts[i] * 256 + starts[i + 1];
+  } else if (HasOneStep(w, 1)) {
+    for (size_t i = 0; i < w.blocks(); ++i) {
+      const int32_t half = starts[i] / 2;
+      starts[i] =
+          static_cast<int32_t>(static_cast<uint32_t>(starts[i] - half) << 16) | (half & 0xffff);
+    }
+  }
 }
 
 // --- Products ---
@@ -162,76 +175,79 @@ void SetRowAndJoinStarts(const NBitsMatrix& w, NBitsParts parts, const float* x,
 template <size_t kRows>
 using Sums = __m256i[kRows][kVectors];
 
-// Adds the products of 16 elements of the depth to sums of 16 bits, or sets these to them.
-template <size_t kRows, bool kSets>
-TENON_AVX2 inline __attribute__((always_inline)) void AddDots(Sums<kRows>& sums,
-                                                              const uint8_t* weights,
-                                                              const int8_t* a, size_t stride) {
+// Adds the products of `depth` elements, a multiple of 16, to sums of 16 bits.
+template <size_t kRows>
+TENON_AVX2 inline __attribute__((always_inline)) void Multiply(const uint8_t* weights,
+                                                               const int8_t* a, size_t stride,
+                                                               size_t depth, Sums<kRows>& sums) {
+  for (size_t first = 0; first < depth; first += 16) {
 #pragma GCC unroll 4
-  for (size_t p = 0; p < 16; p += 4, weights += 4 * kColumns, a += 4) {
-    __m256i quads[kVectors];
+    for (size_t p = 0; p < 16; p += 4, weights += 4 * kColumns, a += 4) {
+      __m256i quads[kVectors];
 #pragma GCC unroll 2
-    for (size_t v = 0; v < kVectors; ++v) quads[v] = Load256(weights + v * 32);
+      for (size_t v = 0; v < kVectors; ++v) quads[v] = Load256(weights + v * 32);
 #pragma GCC unroll 6
-    for (size_t r = 0; r < kRows; ++r) {
-      int32_t four;
-      std::memcpy(&four, a + r * stride, 4);
-      const __m256i bytes = _mm256_set1_epi32(four);
+      for (size_t r = 0; r < kRows; ++r) {
+        int32_t four;
+        std::memcpy(&four, a + r * stride, 4);
+        const __m256i bytes = _mm256_set1_epi32(four);
 #pragma GCC unroll 2
-      for (size_t v = 0; v < kVectors; ++v) {
-        const __m256i dots = _mm256_maddubs_epi16(quads[v], bytes);
-        __m256i sum = kSets && p == 0 ? dots : _mm256_add_epi16(sums[r][v], dots);
-        // GCC 12 would add up products in pairs, which it has no registers for.
-        asm("" : "+x"(sum));
-        sums[r][v] = sum;
+        for (size_t v = 0; v < kVectors; ++v) {
+          __m256i sum = _mm256_add_epi16(sums[r][v], _mm256_maddubs_epi16(quads[v], bytes));
+          // GCC 12 would add up products in pairs, which it has no registers for.
+          asm("" : "+x"(sum));
+          sums[r][v] = sum;
+        }
       }
     }
   }
 }
 
-// The products of `depth` elements, a multiple of 16, in sums of 16 bits.
+// What the sums of a block start from. of_16_bits: in pairs.
 template <size_t kRows>
-TENON_AVX2 inline __attribute__((always_inline)) void Multiply(const uint8_t* weights,
-                                                               const int8_t* a, size_t stride,
-                                                               size_t depth, Sums<kRows>& sums) {
-  AddDots<kRows, true>(sums, weights, a, stride);
-  for (size_t p = 16; p < depth; p += 16) {
-    weights += 16 * kColumns;
-    AddDots<kRows, false>(sums, weights, a + p, stride);
+TENON_AVX2 inline __attribute__((always_inline)) void Start(const int32_t* starts, size_t stride,
+                                                            const int32_t* zeros, bool of_16_bits,
+                                                            Sums<kRows>& sums) {
+#pragma GCC unroll 6
+  for (size_t r = 0; r < kRows; ++r) {
+    sums[r][0] = sums[r][1] = _mm256_set1_epi32(starts[r * stride]);
+  }
+  if (zeros == nullptr) return;
+#pragma GCC unroll 2
+  for (size_t v = 0; v < kVectors; ++v) {
+    const __m256i pairs = Load256(zeros + v * kLanes);
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kRows; ++r) {
+      __m256i& sum = sums[r][v];
+      sum = of_16_bits ? _mm256_mullo_epi16(sum, pairs)
+                       : _mm256_mullo_epi32(sum, _mm256_srli_epi32(pairs, 16));
+    }
   }
 }
 
-// The products of a block of several parts, or that is too deep for sums of 16 bits.
+// Adds the products of a block of several parts, or that is too deep for sums of 16 bits, to sums
+// of 32 bits.
 template <size_t kRows>
 TENON_AVX2 inline __attribute__((always_inline)) void MultiplySteps(const NBitsMatrix& w,
                                                                     size_t parts,
                                                                     const uint8_t* weights,
                                                                     const int8_t* a, size_t stride,
-                                                                    Sums<kRows>& result) {
+                                                                    Sums<kRows>& all) {
   const size_t step = std::min(w.block_size, ExactDepth(w.bits));
-  Sums<kRows> all;
-#pragma GCC unroll 12
-  for (size_t i = 0; i < kRows * kVectors; ++i) {
-    all[i / kVectors][i % kVectors] = _mm256_setzero_si256();
-  }
   for (size_t part = 0; part < parts; ++part, a += w.block_size) {
     const __m256i factor = _mm256_set1_epi16(part + 1 < parts ? 256 : 1);
     for (size_t first = 0; first < w.block_size; first += step) {
       // The sums of 16 bits have all registers.
       asm volatile("" : : "r"(all) : "memory");
-      Sums<kRows> sums;
+      Sums<kRows> sums = {};
       Multiply<kRows>(weights + first * kColumns, a + first, stride, step, sums);
 #pragma GCC unroll 12
       for (size_t i = 0; i < kRows * kVectors; ++i) {
-        const __m256i wide = _mm256_madd_epi16(sums[i / kVectors][i % kVectors], factor);
         __m256i& sum = all[i / kVectors][i % kVectors];
+        const __m256i wide = _mm256_madd_epi16(sums[i / kVectors][i % kVectors], factor);
         sum = _mm256_add_epi32(sum, wide);
       }
     }
-  }
-#pragma GCC unroll 12
-  for (size_t i = 0; i < kRows * kVectors; ++i) {
-    result[i / kVectors][i % kVectors] = all[i / kVectors][i % kVectors];
   }
 }
 
@@ -239,7 +255,7 @@ template <size_t kRows>
 TENON_AVX2 void RunTile(const NBitsMatrix& w, size_t parts, const NBitsTileRows& rows,
                         const NBitsPanel& panel, float* total) {
   const size_t block_size = w.block_size, stride = rows.stride, blocks = rows.blocks;
-  const bool has_one_step = parts == 1 && block_size <= ExactDepth(w.bits);
+  const bool has_one_step = HasOneStep(w, parts);
   const int8_t* a = rows.bytes;
   const uint8_t* weights = panel.weights;
   const float *a_scales = rows.scales, *scales = panel.scales;
@@ -248,27 +264,11 @@ TENON_AVX2 void RunTile(const NBitsMatrix& w, size_t parts, const NBitsTileRows&
   for (size_t i = 0; i < kRows * kColumns; i += kLanes) {
     _mm256_store_ps(total + i, _mm256_setzero_ps());
   }
-  const auto finish = [&](const Sums<kRows>& sums, auto has_zeros) TENON_AVX2
-      __attribute__((always_inline)) {
-#pragma GCC unroll 6
-    for (size_t r = 0; r < kRows; ++r) {
-      const __m256i start = _mm256_set1_epi32(starts[r * blocks * parts]);
-      const __m256 a_scale = _mm256_set1_ps(a_scales[r * blocks]);
-#pragma GCC unroll 2
-      for (size_t v = 0; v < kVectors; ++v) {
-        const __m256i own =
-            has_zeros ? _mm256_mullo_epi32(start, Load256(zeros + v * kLanes)) : start;
-        const __m256 sum = _mm256_cvtepi32_ps(_mm256_add_epi32(sums[r][v], own));
-        const __m256 scaled = _mm256_mul_ps(sum, _mm256_loadu_ps(scales + v * kLanes));
-        float* const at = total + r * kColumns + v * kLanes;
-        _mm256_store_ps(at, _mm256_fmadd_ps(scaled, a_scale, _mm256_load_ps(at)));
-      }
-    }
-  };
   for (size_t block = 0; block < blocks; ++block) {
     Sums<kRows> sums;
     if (has_one_step) {
       asm volatile("" : : "r"(total) : "memory");
+      Start<kRows>(starts, blocks * parts, zeros, true, sums);
       Multiply<kRows>(weights, a, stride, block_size, sums);
 #pragma GCC unroll 12
       for (size_t i = 0; i < kRows * kVectors; ++i) {
@@ -276,19 +276,31 @@ TENON_AVX2 void RunTile(const NBitsMatrix& w, size_t parts, const NBitsTileRows&
         sum = _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
       }
     } else {
-      MultiplySteps<kRows>(w, parts, weights, a, stride, sums);
+      Sums<kRows> all;
+      Start<kRows>(starts, blocks * parts, zeros, false, all);
+      MultiplySteps<kRows>(w, parts, weights, a, stride, all);
+#pragma GCC unroll 12
+      for (size_t i = 0; i < kRows * kVectors; ++i) {
+        sums[i / kVectors][i % kVectors] = all[i / kVectors][i % kVectors];
+      }
     }
-    if (zeros) {
-      finish(sums, std::true_type());
-      zeros += kColumns;
-    } else {
-      finish(sums, std::false_type());
+#pragma GCC unroll 6
+    for (size_t r = 0; r < kRows; ++r) {
+      const __m256 a_scale = _mm256_set1_ps(a_scales[r * blocks]);
+#pragma GCC unroll 2
+      for (size_t v = 0; v < kVectors; ++v) {
+        const __m256 sum = _mm256_cvtepi32_ps(sums[r][v]);
+        const __m256 scaled = _mm256_mul_ps(sum, _mm256_loadu_ps(scales + v * kLanes));
+        float* const at = total + r * kColumns + v * kLanes;
+        _mm256_store_ps(at, _mm256_fmadd_ps(scaled, a_scale, _mm256_load_ps(at)));
+      }
     }
     a += block_size * parts;
     weights += block_size * kColumns;
     scales += kColumns;
     ++a_scales;
     starts += parts;
+    if (zeros) zeros += kColumns;
   }
 }
 
@@ -326,7 +338,7 @@ const NBitsPanelForm kAvx2NBitsPanels = {.most_bits = 4,
                                          .most_parts = NBitsParts::kTwo,
                                          .columns = kColumns,
                                          .most_rows = kMostRows,
-                                         .set_row = &SetRowAndJoinStarts,
+                                         .set_row = &SetRowAndStarts,
                                          .unpack = &UnpackPanel,
                                          .run_tile = &RunAnyTile,
                                          .store_row = &StoreRow};
