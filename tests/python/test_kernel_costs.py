@@ -21,7 +21,7 @@ EXPECTED = {
     "layer_normalization": 40.6,
     "lstm": 66.4,
     "matmul": 200.8,
-    "matmul_of_4_bits": 20.3,
+    "matmul_of_4_bits": 9.9,
     "matmul_of_a_row": 32.9,
     "matmul_of_activations": 85.1,
     "max_pool": 81.0,

@@ -37,8 +37,8 @@ class Int8NBitsRows {
   // several parts the upper bytes come first.
   const int8_t* bytes(size_t i) const { return bytes_ + i * stride_; }
   const float* scales(size_t i) const { return scales_ + i * blocks_; }  // [blocks]
-  // The sum of a block's bytes, by half the range of the weights if they have no zero points,
-  // negated: [blocks][parts]; without dot products, the first has that of the whole bytes' sum.
+  // What the sums of a block start from: minus the sum of its bytes, by half the range of the
+  // weights if they have no zero points. [blocks][parts], as the instruction set wants it.
   const int32_t* starts(size_t i) const {
     return starts_ + i * blocks_ * static_cast<size_t>(parts_);
   }

@@ -1,4 +1,4 @@
-// What the forms of integer products of many rows share, and how gemm_nbits.cpp calls them.
+// What the forms of integer products of many rows share, and how gemm_nbits_int8.cpp calls them.
 #pragma once
 
 #include "kernels/gemm/gemm_nbits.h"
@@ -16,7 +16,7 @@ constexpr size_t NBitsRowOrder(size_t i, size_t bits) {
 
 // Weights of some columns, unpacked, without their zero points: quads of the depth,
 // [depth / 4][columns][4], in the order of NBitsRowOrder; for each block and column the scale and,
-// if not all are half the range, the zero point.
+// if not all are half the range, the zero point, as the form wants it.
 struct NBitsPanel {
   uint8_t* weights;
   float* scales;

@@ -62,20 +62,16 @@ struct Ints16 {
   }
   // As saturated bytes.
   TENON_AVX2 void StoreSigned(int8_t* bytes) const {
-    const __m256i words = Words();
-    Store(_mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)),
-          bytes);
+    Store(_mm_packs_epi16(Words(low), Words(high)), bytes);
   }
   // Numbers in [0, 255].
   TENON_AVX2 void StoreUnsigned(int8_t* bytes) const {
-    const __m256i words = Words();
-    Store(_mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)),
-          bytes);
+    Store(_mm_packus_epi16(Words(low), Words(high)), bytes);
   }
 
  private:
-  TENON_AVX2 __m256i Words() const {
-    return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0xd8);
+  TENON_AVX2 static __m128i Words(__m256i x) {
+    return _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
   }
   TENON_AVX2 static void Store(__m128i x, int8_t* bytes) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(bytes), x);

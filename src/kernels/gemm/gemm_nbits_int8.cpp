@@ -1,8 +1,7 @@
-#include "kernels/gemm/gemm_nbits.h"
-
 #include <algorithm>
 
 #include "kernels/dispatch.h"
+#include "kernels/gemm/gemm_nbits.h"
 #include "kernels/gemm/gemm_nbits_form.h"
 
 namespace tenon::kernels {
