@@ -133,16 +133,16 @@ class GemmTask {
       panels.end = std::min(whole_panels, panels.begin + kInPlacePanels);
       return Source::kInPlace;
     }
-    panels.end = std::min(panels_.end, panels.begin + kGemmUnpackedPanels);
+    panels.end = std::min(panels_.end, panels.begin + UnpackedPanels(kGemmShape));
     return Source::kScratch;
   }
 
   // Rows of B are read in place: prefetching hides their distance, so a copy would cost more than
-  // it saves. But at strides of 4 KiB they evict each other, before the next tile reads them. And
+  // it saves. But those that evict each other do so before the next tile reads them. And
   // WebAssembly has no prefetching.
   bool IsReadInPlace() const {
     if (b_.column_stride != 1) return false;
-    return rows_.size() < 4 * kGemmMr || (!HWY_ARCH_WASM && !SharesSets(b_.row_stride));
+    return rows_.size() < 4 * kGemmMr || (!HWY_ARCH_WASM && !PanelSharesSets(b_.row_stride));
   }
 
   void RunFlat() const {
@@ -422,7 +422,7 @@ size_t GemmScratchSize(const GemmSizes& sizes, bool packed_b, bool is_half) {
   size_t floats = GemmBlockFloats(sizes, grid);
   if (!packed_b || is_half) {
     const size_t depth = GemmPart(sizes.k, grid.depth_blocks, 0).size();
-    floats += (is_half ? 1 : std::min(kGemmUnpackedPanels, grid.panels)) * shape.nr * depth;
+    floats += (is_half ? 1 : std::min(UnpackedPanels(shape), grid.panels)) * shape.nr * depth;
   }
   return RoundUp(floats * sizeof(float), 64);
 }

@@ -37,8 +37,9 @@ inline constexpr size_t kGemmBlockRows = 112;
 inline constexpr size_t kGemmBlockDepth = 512;
 // A single micro-tile reads nothing of B twice, so its block is deep: B is read in long streams.
 inline constexpr size_t kGemmBlockDepthOneTile = 2048;
-// Panels of an unpacked B that are packed together.
-inline constexpr size_t kGemmUnpackedPanels = 8;
+// Panels of an unpacked B that are packed together: 256 columns. For each such group a transposed A
+// is copied again.
+inline size_t UnpackedPanels(const GemmShape& shape) { return 256 / shape.nr; }
 
 struct GemmGrid {
   size_t row_tasks, column_tasks;  // task = column_task * row_tasks + row_task

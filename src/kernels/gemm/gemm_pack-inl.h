@@ -160,22 +160,52 @@ inline void PackPanels(const GemmMatrix& b, size_t depth, size_t columns, size_t
 // bytes) and few of the L2 cache, so that they evict each other: at strides of 4 KiB.
 inline bool SharesSets(size_t stride) { return stride % 1024 == 0; }
 
+// Whether rows of a panel of B that is read in place evict each other before the next tile reads
+// them. At strides of 1 KiB an L2 cache of 512 KiB in 8 ways holds no more lines than the 512 of a
+// panel of one line for each row, and none of A.
+inline bool PanelSharesSets(size_t stride) { return stride % (kGemmNr <= 16 ? 256 : 1024) == 0; }
+
 // Whether the micro-kernels can read A in place. They read `rows` lines at once.
 inline bool ReadsWell(const GemmMatrix& a, size_t rows) {
   if (rows <= 4) return true;
   return a.column_stride == 1 && !SharesSets(a.row_stride);
 }
 
+// Copies a transposed A row-major, from which flat tiles read whole lines.
+inline void CopyTransposedBlock(const GemmMatrix& a, size_t rows, size_t depth, size_t stride,
+                                float* out) {
+  for (size_t i = 0; i < depth; i += kGemmLanes) {
+    const float* const from = a.data + i * a.column_stride;
+    if (i + kGemmLanes > depth) {
+      for (size_t r = 0; r < rows; ++r) {
+        for (size_t j = 0; i + j < depth; ++j) {
+          out[r * stride + i + j] = LoadUnaligned(from + j * a.column_stride + r);
+        }
+      }
+      return;
+    }
+    for (size_t j = kGemmLanes; j < 2 * kGemmLanes; ++j) {
+      for (size_t r = 0; r < rows; r += 16) hwy::Prefetch(from + j * a.column_stride + r);
+    }
+    PackTransposedVector(from, a.column_stride, rows, stride, out + i);
+  }
+}
+
 // Copies rows x depth elements of A to a layout that is fast to read.
 inline GemmMatrix CopyBlock(const GemmMatrix& a, size_t rows, size_t depth, float* out) {
-  if (a.row_stride == 1 && a.column_stride != 1) {
-    const size_t stride = RoundUp(rows, 16);
-    for (size_t i = 0; i < depth; ++i) {
-      std::memcpy(out + i * stride, a.data + i * a.column_stride, rows * sizeof(float));
-    }
-    return {out, 1, stride};
-  }
   const size_t stride = GemmBlockStride(depth);
+  const bool is_transposed = a.row_stride == 1 && a.column_stride != 1;
+  if (is_transposed && kGemmMr < 8) {
+    CopyTransposedBlock(a, rows, depth, stride, out);
+    return {out, stride, 1};
+  }
+  if (is_transposed) {
+    const size_t row = RoundUp(rows, 16);
+    for (size_t i = 0; i < depth; ++i) {
+      std::memcpy(out + i * row, a.data + i * a.column_stride, rows * sizeof(float));
+    }
+    return {out, 1, row};
+  }
   for (size_t r = 0; r < rows; ++r) {
     const float* row = a.data + r * a.row_stride;
     if (a.column_stride == 1) {
