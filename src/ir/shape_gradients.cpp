@@ -80,6 +80,10 @@ Result<Gradients> Pad(Builder& b, const Inputs& in) {
     inputs.push_back(in.x(3));
   }
   if (in.node.GetString("mode", "constant") != "constant") {
+    if (b.MayUseKernels(in.x(0))) {
+      return Gradients{b.Op("PadGrad", {in.dy(), b.Op("Shape", {in.x(0)}), pads, in.x(3)},
+                            AttributesBut(in.node, {"pads", "value"}), kMicrosoft)};
+    }
     inputs[0] = b.Positions(in.x(0)), inputs[1] = pads;
     const ValueId positions = b.Op("Pad", inputs, AttributesBut(in.node, {"pads", "value"}));
     return Gradients{b.ScatteredByPosition(in.x(0), positions, in.dy())};

@@ -507,6 +507,61 @@ def test_gather_of_wrong_inputs() -> None:
     refuses("GatherGrad", [np.array([4, -3]), np.array([0, 1]), dy], "input 0.*expected sizes")
 
 
+@pytest.mark.parametrize("dtype", [FLOAT, np.float64])
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+@pytest.mark.parametrize(
+    ("shape", "pads"),
+    [
+        ((5,), (2, 4)),
+        ((1,), (2, 1)),
+        ((4, 5), (0, 3, 7, 0)),
+        ((30, 20, 17), (0, 2, 1, 0, 1, 3)),
+        ((2, 3, 4, 5), (1, 0, 2, 0, 0, 0, 1, 0)),
+        ((3, 6), (0, -2, 1, -1)),
+        ((0, 3), (0, 1, 0, 1)),
+    ],
+)
+def test_pads(shape: tuple, pads: tuple, mode: str, dtype: type) -> None:
+    rank = len(shape)
+    kept = tuple(slice(-min(pads[i], 0), n + min(pads[rank + i], 0)) for i, n in enumerate(shape))
+    widths = [(max(pads[i], 0), max(pads[rank + i], 0)) for i in range(rank)]
+    places = np.arange(math.prod(shape)).reshape(shape)[kept]
+    settings = {"constant_values": -1} if mode == "constant" else {}
+    places = np.pad(places, widths, mode, **settings).reshape(-1)  # type: ignore[call-overload]
+    sizes = [n + pads[i] + pads[rank + i] for i, n in enumerate(shape)]
+    dy = floats(*sizes).astype(dtype)
+    expected = np.zeros(math.prod(shape))
+    np.add.at(expected, places[places >= 0], dy.reshape(-1)[places >= 0])
+    inputs = [dy, np.array(shape), np.array(pads)]
+    for constants in [(), (1, 2)]:
+        found = [
+            run("PadGrad", inputs, {"y": dtype}, threads, mode=mode, constants=constants)[0]
+            for threads in (1, 2, 3)
+        ]
+        np.testing.assert_allclose(found[0], expected.reshape(shape), 1e-5, 1e-5)
+        assert found[0].dtype == dtype
+        assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+
+
+def test_pads_of_some_axes() -> None:
+    dy = floats(2, 7, 3)
+    inputs = [dy, np.array([2, 4, 3]), np.array([1, 2]), np.array([-2])]
+    expected = dy[:, 1:5].astype(float)
+    expected[:, 1] += dy[:, 0]
+    expected[:, 2] += dy[:, 5]
+    expected[:, 1] += dy[:, 6]
+    compare("PadGrad", inputs, [expected], mode="reflect")
+
+
+def test_pads_of_wrong_inputs() -> None:
+    shape, pads = np.array([4, 3]), np.array([1, 0, 0, 2])
+    refuses("PadGrad", [floats(5, 4), shape, pads], "input 0", mode="edge")
+    refuses("PadGrad", [floats(5, 5), shape, pads[:3]], "expected 4 pads", mode="edge")
+    refuses("PadGrad", [floats(5, 5), shape, pads], "mode.*around", mode="around")
+    refuses("PadGrad", [floats(5, 5), -shape, pads], "input 1.*expected sizes", mode="edge")
+    refuses("PadGrad", [floats(1, 2), 0 * shape, pads], "no elements to pad with", mode="edge")
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("ratio", [None, FLOAT(0), FLOAT(0.3), np.float64(0.9), np.float16(0.25)])
 def test_dropout(shape: tuple, ratio: np.floating | None) -> None:

@@ -320,7 +320,24 @@ CONVOLUTIONS = {
         lambda x: F.pad(x, (1, 2, 0, 1, 2, 0), mode="replicate"),
         [floats(2, 3, 4, 1, 5)],
     ),
-    "reflected": (lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"), [IMAGE]),
+    "reflected": (
+        lambda x: F.pad(x, (1, 2, 3, 1), mode="reflect"),
+        [IMAGE, IMAGE[0], IMAGE.to(memory_format=torch.channels_last), IMAGE.double()],
+    ),
+    "reflected_1d": (lambda x: F.pad(x, (4, 3), mode="reflect"), [floats(2, 3, 5), floats(3, 5)]),
+    "reflected_3d": (
+        lambda x: F.pad(x, (1, 2, 0, 4, 2, 0), mode="reflect"),
+        [floats(2, 3, 4, 5, 6), floats(3, 4, 5, 6)],
+    ),
+    "circular": (
+        lambda x: F.pad(x, (1, 2, 9, 1), mode="circular"),
+        [IMAGE, IMAGE.to(memory_format=torch.channels_last), IMAGE.double()],
+    ),
+    "circular_1d": (lambda x: F.pad(x, (5, 3), mode="circular"), [floats(2, 3, 5)]),
+    "circular_3d": (
+        lambda x: F.pad(x, pad=(1, 2, 0, 4, 2, 0), mode="circular") * 2,
+        [floats(2, 3, 4, 5, 6)],
+    ),
     "nearest": (lambda x: F.interpolate(x, scale_factor=2), [IMAGE]),
     "bilinear": (
         lambda x: F.interpolate(x, size=(13, 7), mode="bilinear", align_corners=False),
@@ -427,10 +444,6 @@ SHAPES = {
     "repeat": (lambda x: x.repeat(2, 3, 1, 2), [X]),
     "flip": (lambda x: x.flip((0, 2)), [X]),
     "roll_all": (lambda x: x.roll(-40), [X]),
-    "pad_circular": (
-        lambda x: F.pad(x, (1, 2, 1, 1), mode="circular"),
-        [floats(2, 3, 4, 5)],
-    ),
     "empty": (lambda x: torch.empty_permuted([5, 7], [1, 0]).copy_(x[0]) * 2, [X]),
     "roll": (lambda x: x.roll((2, -3, 3), (1, 2, 0)), [X]),
     "cat": (lambda a, b: torch.cat([a, b, a], 1), [(X, floats(3, 2, 7))]),

@@ -12,6 +12,7 @@ from torch._dynamo.backends.registry import register_backend
 from torch._dynamo.utils import counters
 
 from ._aot import aot_module_simplified
+from ._circular import keep_pads_whole
 from ._decompositions import decompositions
 from ._joint import partition_joint
 from ._partition import boxed, partition
@@ -38,6 +39,7 @@ def compile_with(forward: Compiler, backward: Compiler) -> Callable[..., Any]:
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
         keep_layers_whole(module)
+        keep_pads_whole(module)
         is_trained = torch.is_grad_enabled()
         with _without_onednn() if is_trained else contextlib.nullcontext():
             # What torch._dynamo.backends.common.aot_autograd does, without Inductor's logging: its

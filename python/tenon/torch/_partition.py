@@ -20,6 +20,7 @@ from . import (  # noqa: F401
     _rules_indices,
     _rules_losses,
     _rules_normalizations,
+    _rules_pads,
     _rules_pools,
     _rules_products,
     _rules_recurrent,

@@ -228,51 +228,6 @@ def _select_scatter(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return _replaced(graph, base, part, (axis, start, start + 1, size))
 
 
-@rule(aten.constant_pad_nd.default, unless=unless_number)
-def _pad(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    source, given = arguments(node)[:2]
-    rank = len(shape_of(source))
-    pads = [0] * (2 * rank)
-    # PyTorch names the last axis first, with both of its ends.
-    for i, pad in enumerate(given):
-        pads[rank - 1 - i // 2 + (i % 2) * rank] = pad
-    value = graph.constant(argument(node, 2, "value", 0) or 0, type_of(node))
-    return graph.op("Pad", graph.value(source), graph.constant(pads), value)
-
-
-def _unless_widened(node: torch.fx.Node) -> str:
-    return unless_number(node) if min(arguments(node)[2]) >= 0 else "it cuts elements off"
-
-
-@rule(
-    aten.replication_pad1d_backward.default,
-    aten.replication_pad2d_backward.default,
-    aten.replication_pad3d_backward.default,
-    unless=_unless_widened,
-)
-def _replication_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    upper, source, pads = arguments(node)
-    name, shape = graph.value(upper), shape_of(source)
-    for i in range(len(pads) // 2):
-        axis = len(shape) - 1 - i
-        first, last, end = 0, shape[axis] - 1, shape_of(upper)[axis]
-        before = pads[2 * i]
-
-        def total(start: int, stop: int, name: str = name, axis: int = axis) -> Any:
-            part = _cut(graph, name, axis, start, stop)
-            return graph.op("ReduceSum", part, graph.constant([axis]))
-
-        # What the first element and the last one were repeated to is summed.
-        if first == last:
-            name = total(0, end)
-            continue
-        parts = [total(0, before + 1), total(before + last, end)]
-        if last > 1:
-            parts.insert(1, _cut(graph, name, axis, before + 1, before + last))
-        name = graph.op("Concat", *parts, axis=axis)
-    return name
-
-
 def _diagonal_places(node: torch.fx.Node) -> tuple[list[int], list[int], list[int]]:
     """The order of axes in which those of a diagonal are the last two, their sizes, and where in
     the two, as one axis, its elements are."""
