@@ -204,10 +204,12 @@ void Frame::Reset() {
 }
 
 void* Frame::Scratch(size_t bytes) {
-  bytes = std::max<size_t>(bytes, 1);  // null means that there is no memory
-  const bool is_there =
-      scratch_.bytes() >= bytes || Enlarge(scratch_, bytes, plan_.work_memory).ok();
-  return is_there ? scratch_.raw() : nullptr;
+  if (scratch_.defined() && scratch_.bytes() >= bytes) return scratch_.raw();
+  // What earlier runs needed, too: growing from kernel to kernel would shrink the arena each time.
+  bytes = std::max({bytes, most_scratch_, size_t{1}});  // null means that there is no memory
+  if (!Enlarge(scratch_, bytes, plan_.work_memory).ok()) return nullptr;
+  most_scratch_ = scratch_.bytes();
+  return scratch_.raw();
 }
 
 Result<Tensor> Frame::AllocateOutput(Slot slot, DataType type, const Shape& shape,

@@ -123,6 +123,7 @@ class Frame {
   std::vector<std::pair<Slot, Tensor>> buffers_;
   std::vector<std::pair<Slot, std::optional<Tensor>>> offered_;  // absent: the slot's buffer
   Tensor scratch_;
+  size_t most_scratch_ = 0;  // bytes that runs so far needed
   std::shared_ptr<MemoryPlanEntry> last_plan_;
   uint32_t position_ = 0;
   bool is_in_parts_ = false;

@@ -71,6 +71,23 @@ TEST_F(SharedMemoryTest, IsThatOfOneSessionWhereTheyRunInTurns) {
   EXPECT_EQ(Stats().bytes_in_use, 0u);  // no frame keeps its slab
 }
 
+TEST_F(SharedMemoryTest, IsAskedForScratchOnceInARun) {
+  ModelBuilder b;
+  b.Input("x", {n}).Constant("two", Tensor::Of<int64_t>({}, {2}));
+  b.Node("Borrow", {"x"}, {"a"}).Node("Repeat", {"a", "two"}, {"b"}).Node("Borrow", {"b"}, {"c"});
+  b.Node("Repeat", {"c", "two"}, {"d"}).Node("Borrow", {"d"}, {"y"}).Output("y");
+  SessionOptions options;
+  options.config["tenon.shares_memory"] = "1";
+  auto session = MakeSession(environment_, b.Build(), options);
+  ASSERT_TRUE(session) << session.error().message();
+  session_ = std::move(*session);
+  const Allocator& memory = *environment_.shared_work_memory();
+  for (int run = 0; run < 3; ++run) RunRow(Floats(kSize, 1));
+  const uint64_t before = memory.Stats().allocations;
+  EXPECT_EQ(RunRow(Floats(kSize, 1)), Floats(4 * kSize, 8));
+  EXPECT_LE(memory.Stats().allocations - before, 2u);  // the other is the slab
+}
+
 TEST_F(SharedMemoryTest, MayMoveBetweenRuns) {
   const auto session = OpenSharing();
   ASSERT_TRUE(session);

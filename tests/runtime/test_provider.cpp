@@ -83,6 +83,14 @@ Status RunScale(KernelContext& context) {
   return OkStatus();
 }
 
+Status RunBorrow(KernelContext& context) {
+  const Tensor& x = context.Input(0);
+  void* const memory = context.Scratch(x.bytes());
+  if (memory == nullptr) return Fail("no memory");
+  std::copy_n(x.data<float>(), x.size(), static_cast<float*>(memory));
+  return RunScale(context);
+}
+
 Status RunReuse(KernelContext& context) {
   const Shape shape = context.Input(0).shape();
   TENON_RETURN_IF_ERROR(context.AllocateOutput(0, DataType::kFloat, shape));
@@ -161,6 +169,7 @@ constexpr TestOp kOps[] = {
     {"Add", RunAdd, {.in_place_input = 0, .in_place_also = 1}, SameShape},
     {"Joined", RunAdd, {.contiguous_inputs = true}, SameShape},
     {"Scale", RunScale, {.in_place_input = 0}, SameShape},
+    {"Borrow", RunBorrow, {}, SameShape},
     {"Reuse", RunReuse, {.allocates_outputs = true}, SameShape, 0},
     {"Positive", RunPositive, {.allocates_outputs = true}, AnyLength},
     {"Fold", RunFold, {.in_place_input = 1}, SameShape},

@@ -17,6 +17,7 @@ void ResetRuns();
 // Operators, all on float tensors:
 //   Add(a, b)       a + b, same shapes; may work over either input
 //   Scale(x)        2 * x; works in place
+//   Borrow(x)       2 * x, with as much scratch memory
 //   Reuse(x)        2 * x, in memory that it asks for, which may be that of x
 //   Positive(x)     the elements > 0, in order: the size depends on the data
 //   Fold(x, z)      x backwards + z; may work over z while it reads x
