@@ -43,7 +43,8 @@ def batch(step, part, rank):
 
 def train(run, model, ranks, without_sync):
     """Trains with gradients of several parts. Returns losses, gradients and parameters."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.001)
+    # Without a large epsilon, the sign of a gradient near 0, which is rounding, would be a step.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.001, eps=1e-5)
     results = []
     for step in range(STEPS):
         optimizer.zero_grad()
