@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "kernels/dispatch.h"
+#include "kernels/pairs-inl.h"
 
 #ifndef TENON_KERNELS_GRID_TAPS_ONCE
 #define TENON_KERNELS_GRID_TAPS_ONCE
@@ -164,11 +165,11 @@ void Join(int64_t dim, const int32_t* indices, const float* weights, const int32
   }
 }
 
-void Add(const int32_t* indices, const float* x, const float* factors, float* sums, size_t n) {
+void AddTap(const int32_t* indices, const float* x, const float* factors, float* sums, size_t i,
+            size_t n) {
   const D d;
   const hn::RebindToSigned<D> di;
   const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto at = hn::LoadU(di, indices + i);
     const auto is_outside = hn::RebindMask(d, hn::Lt(at, hn::Zero(di)));
@@ -180,6 +181,33 @@ void Add(const int32_t* indices, const float* x, const float* factors, float* su
   for (; i < n; ++i) {
     if (indices[i] >= 0) sums[i] += x[indices[i]] * factors[i];
   }
+}
+
+void Add(size_t taps, const int32_t* indices, const float* x, const float* factors, float* sums,
+         size_t n) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const size_t lanes = hn::Lanes(d);
+  size_t k = 0;
+  for (; k + 2 <= taps; k += 2, indices += 2 * n, sums += 2 * n) {
+    for (size_t i = 0; i < n; i += lanes) {
+      const size_t end = std::min(n, i + lanes);
+      if (end - i < lanes || !ArePairs(di, indices + i, indices + n + i)) {
+        AddTap(indices, x, factors, sums, i, end);
+        AddTap(indices + n, x, factors, sums + n, i, end);
+        continue;
+      }
+      const auto pairs = LoadPairs(d, x, indices + i);
+      const V factor = hn::LoadU(d, factors + i);
+      const auto add = [&](V elements, float* to) HWY_ATTR {
+        // Not in one step, as for elements that are not side by side.
+        hn::StoreU(hn::Add(hn::LoadU(d, to), hn::Mul(elements, factor)), d, to);
+      };
+      add(pairs.first, sums + i);
+      add(pairs.second, sums + n + i);
+    }
+  }
+  for (; k < taps; ++k, indices += n, sums += n) AddTap(indices, x, factors, sums, 0, n);
 }
 
 void Contract(size_t taps, const float* terms, const float* factors, float* to, size_t n) {
@@ -221,9 +249,9 @@ void JoinTaps(int64_t dim, const int32_t* indices, const float* weights, const i
       .join(dim, indices, weights, own_indices, own_weights, to_indices, to_weights, n);
 }
 
-void AddSampled(const int32_t* indices, const float* x, const float* factors, float* sums,
-                size_t n) {
-  TENON_SELECT_TABLE(GridTable, kTable).add(indices, x, factors, sums, n);
+void AddSampled(size_t taps, const int32_t* indices, const float* x, const float* factors,
+                float* sums, size_t n) {
+  TENON_SELECT_TABLE(GridTable, kTable).add(taps, indices, x, factors, sums, n);
 }
 
 void ContractTaps(size_t taps, const float* terms, const float* factors, float* to, size_t n) {

@@ -29,9 +29,10 @@ void FindAxisTaps(const GridAxis& axis, size_t count, int32_t* indices, float* w
 void JoinTaps(int64_t dim, const int32_t* indices, const float* weights, const int32_t* own_indices,
               const float* own_weights, int32_t* to_indices, float* to_weights, size_t n);
 
-// sums[i] += x[indices[i]] * factors[i] for i in [0, n), where the index is not negative.
-void AddSampled(const int32_t* indices, const float* x, const float* factors, float* sums,
-                size_t n);
+// sums[k * n + i] += x[indices[k * n + i]] * factors[i] for i in [0, n) and k in [0, taps), where
+// the index is not negative.
+void AddSampled(size_t taps, const int32_t* indices, const float* x, const float* factors,
+                float* sums, size_t n);
 
 // to[i] = sum over k of terms[k * n + i] * factors[k * n + i], for i in [0, n) and k in [0, taps).
 // `to` may be `terms`.

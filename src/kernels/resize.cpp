@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "kernels/dispatch.h"
+#include "kernels/pairs-inl.h"
 
 #ifndef TENON_KERNELS_RESIZE_ONCE
 #define TENON_KERNELS_RESIZE_ONCE
@@ -98,7 +99,7 @@ void SampleFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
   size_t o = 0;
   for (; o + lanes <= taps.out; o += lanes) {
     auto sum = hn::Zero(d);
-    for (size_t k = 0; k < taps.count; ++k) {
+    const auto add = [&](size_t k) HWY_ATTR {
       const auto indices = hn::LoadU(di, taps.indices + k * taps.out + o);
       const auto weights = hn::LoadU(d, taps.weights + k * taps.out + o);
       const auto elements = hn::GatherIndex(d, x, hn::Max(indices, zero));
@@ -106,7 +107,21 @@ void SampleFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
       // The weight too, which may be NaN.
       sum = hn::MulAdd(hn::IfThenZeroElse(outside, elements), hn::IfThenZeroElse(outside, weights),
                        sum);
+    };
+    size_t k = 0;
+    for (; k + 2 <= taps.count; k += 2) {
+      const int32_t* const indices = taps.indices + k * taps.out + o;
+      if (!ArePairs(di, indices, indices + taps.out)) {
+        add(k);
+        add(k + 1);
+        continue;
+      }
+      const float* const weights = taps.weights + k * taps.out + o;
+      const auto pairs = LoadPairs(d, x, indices);
+      sum = hn::MulAdd(pairs.first, hn::LoadU(d, weights), sum);
+      sum = hn::MulAdd(pairs.second, hn::LoadU(d, weights + taps.out), sum);
     }
+    if (k < taps.count) add(k);
     hn::StoreU(sum, d, y + o);
   }
   for (; o < taps.out; ++o) y[o] = SampleSum(taps, x, o);

@@ -522,6 +522,18 @@ SAMPLES = {
         samples("bilinear", "zeros", False),
         [(floats(1, 9, 5, 6), positions(1, 40, 30, 2))],
     ),
+    # No vector of these has a position at the border.
+    "inside": (
+        samples("bilinear", "zeros", False),
+        [
+            (floats(2, 3, 9, 8), inside(2, 20, 9, 2, low=-0.7, high=0.7)),
+            (floats(1, 2, 6, 5, 7), inside(1, 9, 8, 3, 3, low=-0.6, high=0.6)),
+        ],
+    ),
+    "inside_cubic": (
+        samples("bicubic", "zeros", False),
+        [(floats(2, 3, 9, 8), inside(2, 20, 9, 2, low=-0.4, high=0.4))],
+    ),
     # Positions at elements, and at the border: the derivatives are those of one side.
     "at_elements": (
         lambda x, theta: F.grid_sample(

@@ -112,9 +112,7 @@ class GridGradient {
       const size_t map = image * channels_ + c;
       const float* const x = context_.Input(kX).data<float>() + map * in_;
       const float* const dy = Dy(map) + begin;
-      for (size_t t = 0; t < taps_; ++t) {
-        kernels::AddSampled(indices + t * count, x, dy, sums + t * count, count);
-      }
+      kernels::AddSampled(taps_, indices, x, dy, sums, count);
     }
     const size_t at = (image * out_ + begin) * dims_.size();
     TakeWeights(image * out_ + begin, count, indices, work);

@@ -180,7 +180,11 @@ class Grid {
   void CopyPositions(size_t axis, size_t begin, size_t count, T* to) const {
     // The last axis comes first.
     const T* from = grid_.data<T>() + begin * rank_ + rank_ - 1 - axis;
-    for (size_t i = 0; i < count; ++i) to[i] = from[i * rank_];
+    if (rank_ == 2) {  // for vectors
+      for (size_t i = 0; i < count; ++i) to[i] = from[2 * i];
+    } else {
+      for (size_t i = 0; i < count; ++i) to[i] = from[i * rank_];
+    }
   }
 
   // The taps of positions [begin, begin + count), counted through all images. `work` has room for
