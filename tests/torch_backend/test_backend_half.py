@@ -166,8 +166,8 @@ def test_recurrent_layers_have_the_types_of_autocast(kind):
     torch.manual_seed(4)
     model, x = kind(12, 16, 2, batch_first=True), torch.randn(3, 5, 12)
     exact = copy.deepcopy(model).double()(x.double())[0]
-    # oneDNN has an LSTM of bfloat16 for processors with AVX-512 alone. On others PyTorch fails unless
-    # oneDNN is off, and then has other types.
+    # oneDNN has an LSTM of bfloat16 for processors with AVX-512 alone. On others, PyTorch fails if
+    # oneDNN is on, and else has other types.
     has_types = kind is nn.GRU or torch.ops.mkldnn._is_mkldnn_bf16_supported()
     with torch._dynamo.config.patch(allow_rnn=True), torch.autocast("cpu", BF16):
         with torch.backends.mkldnn.flags(enabled=has_types):
