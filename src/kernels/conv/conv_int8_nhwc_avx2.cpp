@@ -195,7 +195,8 @@ void RunTile(const NhwcTile& tile, size_t pixels, bool are_words) {
                                    &RunBytes<6, kVectors>};
   static constexpr Run kWords[] = {&RunWords<2, kVectors>, &RunWords<4, kVectors>,
                                    &RunWords<6, kVectors>};
-  (are_words ? kWords : kBytes)[(pixels - 1) / 2](tile, pixels);
+  const Run* const runs = are_words ? kWords : kBytes;
+  runs[(pixels - 1) / 2](tile, pixels);
 }
 
 void RunAnyTile(const NhwcTile& tile, size_t pixels, bool is_wide) {
