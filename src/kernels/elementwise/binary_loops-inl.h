@@ -60,6 +60,17 @@ struct LessOrEqualOp {
     return a <= b;
   }
 };
+// For operators whose operands may be swapped.
+template <class Op, class T, class R>
+struct CommutativeLoops {
+  using Loops = BinaryLoops<Op, T, R>;
+  static void ScalarVector(const void* a, const void* b, void* y, size_t n) {
+    Loops::VectorScalar(b, a, y, n);
+  }
+  static constexpr BinaryFunctions kFunctions = {&Loops::VectorVector, &ScalarVector,
+                                                 &Loops::VectorScalar};
+};
+
 // a > b is b < a: the same code with the operands swapped.
 template <class Op, class T>
 struct SwappedLoops {

@@ -124,6 +124,8 @@ struct XorOp {
 
 template <class Op, class T, class R = T>
 constexpr BinaryFunctions kLoops = BinaryLoops<Op, T, R>::kFunctions;
+template <class Op, class T, class R = uint8_t>
+constexpr BinaryFunctions kCommutative = CommutativeLoops<Op, T, R>::kFunctions;
 template <class Op, class T>
 constexpr BinaryFunctions kSwapped = SwappedLoops<Op, T>::kFunctions;
 
@@ -131,7 +133,7 @@ constexpr BinaryFunctions kSwapped = SwappedLoops<Op, T>::kFunctions;
 #define TENON_BINARY_ROW(T)                                                                \
   {kLoops<AddOp, T>, kLoops<SubOp, T>, kLoops<MulOp, T>, kLoops<DivOp, T>,                 \
    kLoops<ModOp, T>, kLoops<FmodOp, T>, kLoops<PowOp, T>, kLoops<MaxOp, T>,                \
-   kLoops<MinOp, T>, kLoops<PReluOp, T>, kLoops<EqualOp, T, uint8_t>,                      \
+   kLoops<MinOp, T>, kLoops<PReluOp, T>, kCommutative<EqualOp, T>,                      \
    kLoops<LessOp, T, uint8_t>, kLoops<LessOrEqualOp, T, uint8_t>,                          \
    kSwapped<LessOp, T>, kSwapped<LessOrEqualOp, T>}
 // clang-format on
@@ -144,8 +146,8 @@ constexpr BinaryFunctions kBinaryTable[kElementTypeCount - 1][kBinaryOpCount] = 
 #undef TENON_BINARY_ROW
 
 // In the order of LogicalOp.
-constexpr BinaryFunctions kLogicalTable[] = {kLoops<AndOp, uint8_t>, kLoops<OrOp, uint8_t>,
-                                             kLoops<XorOp, uint8_t>};
+constexpr BinaryFunctions kLogicalTable[] = {
+    kCommutative<AndOp, uint8_t>, kCommutative<OrOp, uint8_t>, kCommutative<XorOp, uint8_t>};
 
 }  // namespace
 

@@ -133,7 +133,7 @@ const FloatBinaryTable kFloatBinaryTable = {{
     kFloatLoops<MaxFunctor>,
     kFloatLoops<MinFunctor>,
     kFloatLoops<PReluFunctor>,
-    kScalarLoops<EqualOp, uint8_t>,
+    CommutativeLoops<EqualOp, float, uint8_t>::kFunctions,
     kScalarLoops<LessOp, uint8_t>,
     kScalarLoops<LessOrEqualOp, uint8_t>,
     SwappedLoops<LessOp, float>::kFunctions,
