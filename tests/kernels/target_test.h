@@ -62,7 +62,7 @@ class UnalignedFloats {
       : bytes_(values.size() * sizeof(float) + 1) {
     if (!values.empty()) std::memcpy(&bytes_[1], values.data(), values.size() * sizeof(float));
   }
-  const float* data() const { return reinterpret_cast<const float*>(&bytes_[1]); }
+  const float* data() const { return reinterpret_cast<const float*>(bytes_.data() + 1); }
 
  private:
   std::vector<unsigned char> bytes_;
