@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/gemm/rests_avx2.h"
+#include "kernels/transpose_avx2.h"
 
 namespace tenon::kernels {
 namespace {
@@ -210,28 +211,6 @@ void RunAnyTile(const NhwcTile& tile, size_t pixels, bool is_wide) {
   }
   const bool are_words = ReadsWords(tile.rests, tile.runs * tile.run_quads);
   (is_wide ? &RunTile<2> : &RunTile<1>)(even, pixels, are_words);
-}
-
-// Transposes a matrix of 8 x 8 numbers of 32 bits.
-TENON_AVX2 void TransposeLanes(__m256i (&rows)[kLanes]) {
-  __m256i pairs[kLanes], fours[kLanes];
-#pragma GCC unroll 8
-  for (size_t i = 0; i < kLanes; i += 2) {
-    pairs[i] = _mm256_unpacklo_epi32(rows[i], rows[i + 1]);
-    pairs[i + 1] = _mm256_unpackhi_epi32(rows[i], rows[i + 1]);
-  }
-#pragma GCC unroll 8
-  for (size_t i = 0; i < kLanes; i += 4) {
-    fours[i] = _mm256_unpacklo_epi64(pairs[i], pairs[i + 2]);
-    fours[i + 1] = _mm256_unpackhi_epi64(pairs[i], pairs[i + 2]);
-    fours[i + 2] = _mm256_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
-    fours[i + 3] = _mm256_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (size_t j = 0; j < 4; ++j) {
-    rows[j] = _mm256_permute2x128_si256(fours[j], fours[4 + j], 0x20);
-    rows[4 + j] = _mm256_permute2x128_si256(fours[j], fours[4 + j], 0x31);
-  }
 }
 
 TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {

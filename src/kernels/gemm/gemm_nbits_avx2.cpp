@@ -6,6 +6,7 @@
 
 #include "kernels/gemm/gemm_nbits_form.h"
 #include "kernels/gemm/round_block_avx2.h"
+#include "kernels/transpose_avx2.h"
 
 namespace tenon::kernels {
 namespace {
@@ -29,28 +30,6 @@ bool HasOneStep(const NBitsMatrix& w, size_t parts) {
 }
 
 // --- Unpacking weights ---
-
-// Transposes a matrix of 8 x 8 numbers of 32 bits.
-TENON_AVX2 inline void TransposeLanes(__m256i (&rows)[kLanes]) {
-  __m256i pairs[kLanes], fours[kLanes];
-#pragma GCC unroll 8
-  for (size_t i = 0; i < kLanes; i += 2) {
-    pairs[i] = _mm256_unpacklo_epi32(rows[i], rows[i + 1]);
-    pairs[i + 1] = _mm256_unpackhi_epi32(rows[i], rows[i + 1]);
-  }
-#pragma GCC unroll 8
-  for (size_t i = 0; i < kLanes; i += 4) {
-    fours[i] = _mm256_unpacklo_epi64(pairs[i], pairs[i + 2]);
-    fours[i + 1] = _mm256_unpackhi_epi64(pairs[i], pairs[i + 2]);
-    fours[i + 2] = _mm256_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
-    fours[i + 3] = _mm256_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (size_t i = 0; i < 4; ++i) {
-    rows[i] = _mm256_permute2x128_si256(fours[i], fours[i + 4], 0x20);
-    rows[i + 4] = _mm256_permute2x128_si256(fours[i], fours[i + 4], 0x31);
-  }
-}
 
 // Calls store(i, words) with the words of 32 bits number i of 8 rows, for all `count` of a row.
 template <class Store>
