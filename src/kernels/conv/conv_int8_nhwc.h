@@ -3,9 +3,10 @@
 //   y = saturate(round((Conv(X - x_zero, W) + bias) * scale) + zero_point); pads count as x_zero
 //
 // Neighbouring channels are neighbours in memory, as instructions that multiply and add up want
-// them: a convolution reads its input where it lies, with AVX-512's dot products, or widens it once
-// for all output channels, with AVX2. The weights, less their zero point, are int8. Outputs are
-// int8 or uint8. Tasks are as in kernels/gemm/gemm_int8.h.
+// them: a convolution reads its input where it lies, with AVX-512's dot products or AVX2. With
+// AVX2, weights whose sums of two would saturate often are multiplied by inputs that are widened
+// once for all output channels. The weights, less their zero point, are int8. Outputs are int8 or
+// uint8. Tasks are as in kernels/gemm/gemm_int8.h.
 #pragma once
 
 #include <cstddef>
