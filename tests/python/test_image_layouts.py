@@ -100,10 +100,67 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, np.ndarray], list[NodeProto]]]
 }
 
 
+PYRAMID = {
+    "w": random(64, 3, 3, 3),
+    "v": random(32, 32, 3, 3),
+    "u": random(40, 64, 1, 1),
+    "empty": np.zeros(0, np.float32),
+    "scales": np.array([1, 1, 2, 2], np.float32),
+    "halves": np.array([32, 32]),
+}
+
+
+def pyramid(opset: int) -> list[NodeProto]:
+    """What detectors have between convolutions, in the forms of this opset."""
+    if opset < 13:
+        split = helper.make_node("Split", ["a"], ["b", "c"], axis=1, split=[32, 32])
+    else:
+        split = helper.make_node("Split", ["a", "halves"], ["b", "c"], axis=1)
+    if opset < 11:
+        resize = helper.make_node("Resize", ["d", "scales"], ["e"], mode="nearest")
+    else:
+        region = "empty" if opset < 13 else ""
+        resize = helper.make_node(
+            "Resize",
+            ["d", region, "scales"],
+            ["e"],
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        )
+    return [
+        conv("x", "w", "a", 2),
+        split,
+        conv("c", "v", "d", 2, strides=[2, 2]),
+        resize,
+        node("Concat", "b e", "f", axis=1),
+        node("Conv", "f u", "y"),
+    ]
+
+
+@pytest.mark.parametrize("opset", [8, 10, 11, 12, 13, 18, 19, 21])
+def test_pieces_and_sizes_in_every_form(opset: int) -> None:
+    """Layouts give Split and Resize the forms of later opsets."""
+    nodes = [n for n in pyramid(opset) if opset > 9 or n.op_type != "Resize"]
+    if opset < 10:
+        nodes[2] = conv("c", "v", "e", 2)
+    compare(nodes, (1, 3, 24, 28), PYRAMID, opset, 1)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_gives_what_onnxruntime_gives(name: str, threads: int) -> None:
     shape, constants, nodes = CASES[name]
+    compare(nodes, shape, constants, 17, threads)
+
+
+def compare(
+    nodes: list[NodeProto],
+    shape: tuple[int, ...],
+    constants: dict[str, np.ndarray],
+    opset: int,
+    threads: int,
+) -> None:
     graph = helper.make_graph(
         nodes,
         "graph",
@@ -112,7 +169,7 @@ def test_gives_what_onnxruntime_gives(name: str, threads: int) -> None:
         [numpy_helper.from_array(value, key) for key, value in constants.items()],
     )
     model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8
     ).SerializeToString()
     feeds = {"x": random(*shape)}
     expected = onnxruntime.InferenceSession(model).run(None, feeds)[0]

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "ir/schema.h"
 #include "ops/framework/attributes.h"
 
 namespace tenon {
@@ -13,6 +14,12 @@ namespace {
 constexpr size_t kImageRank = 4;
 
 enum ResizeInput : size_t { kX, kRoi, kScales, kSizes };
+
+// Makes the node one of opset `least`, which has the form that it is about to get, or of a later one.
+void RaiseOpset(Node& node, int32_t least) {
+  node.opset = std::max(node.opset, least);
+  node.schema = FindSchema(node.domain, node.op_type, node.opset);
+}
 
 // The axes that the node's scales or sizes are for, from 0 on.
 std::vector<int64_t> GivenAxes(const Node& resize) {
@@ -57,7 +64,7 @@ bool IsChannelSplit(const Node& node) {
 
 void SplitAt(Graph& graph, Node& node, int64_t axis, const std::vector<int64_t>& sizes) {
   constexpr int32_t kSizesAsInput = 13;
-  node.opset = std::max(node.opset, kSizesAsInput);
+  RaiseOpset(node, kSizesAsInput);
   node.RemoveAttribute("split");
   node.RemoveAttribute("num_outputs");
   node.SetAttribute("axis", axis);
@@ -105,7 +112,7 @@ void ResizeAt(Graph& graph, Node& node, int64_t height_axis) {
   Tensor kept =
       factors == kScales ? Chosen<float>(constant, chosen) : Chosen<int64_t>(constant, chosen);
   const std::string name = graph.UnusedName(graph.value(node.inputs[factors]).name + "/spatial");
-  node.opset = std::max(node.opset, kAxesAsAttribute);
+  RaiseOpset(node, kAxesAsAttribute);
   node.SetAttribute("axes", std::move(axes));
   for (const size_t i : {kRoi, kScales, kSizes}) {
     if (node.has_input(i)) graph.SetInput(node.id, i, ValueId::kNone);
