@@ -48,8 +48,8 @@ ValueId Replacement::Op(std::string op_type, std::vector<ValueId> inputs,
   return output;
 }
 
-void Replacement::TakeRootShape(ValueId made) {
-  edited_.value(made).type.shape = edited_.value(root().outputs[0]).type.shape;
+void Replacement::TakeShape(ValueId made, ValueId from) {
+  edited_.value(made).type.shape = edited_.value(from).type.shape;
 }
 
 ValueId Replacement::Constant(std::string_view hint, Tensor tensor) {

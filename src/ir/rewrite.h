@@ -24,9 +24,9 @@ class Replacement : public Match {
   // with the operator if that is later.
   ValueId Op(std::string op_type, std::vector<ValueId> inputs,
              std::vector<Attribute> attributes = {}, std::string domain = "");
-  // Gives a value that Op made the shape of the root's output, if that is known. Only what replaces
-  // the root has it otherwise.
-  void TakeRootShape(ValueId made);
+  // Gives a value that Op made the shape of `from`, if that is known. Only what replaces the root
+  // has a shape otherwise, that of the root's output.
+  void TakeShape(ValueId made, ValueId from);
   // A new initializer, named after the root with `hint`.
   ValueId Constant(std::string_view hint, Tensor tensor);
   // The node, which the pattern does not name, is replaced, too: it is removed if nothing else uses

@@ -82,11 +82,17 @@ bool StreamsBestAlone() {
 #endif
 }
 
+bool HasByteDotProducts() {
+#if defined(__x86_64__)
+  return ActiveTarget() == Target::kAvx512 && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 std::string ActiveForm() {
   std::string name = TargetName(ActiveTarget());
-#if defined(__x86_64__)
-  if (ActiveTarget() == Target::kAvx512 && __builtin_cpu_supports("avx512vnni")) name += " vnni";
-#endif
+  if (HasByteDotProducts()) name += " vnni";
   return name;
 }
 

@@ -41,6 +41,8 @@ Target ActiveTarget();
 // Names the forms in which the active target's kernels take packed operands: processors with the
 // same name take the same ones.
 std::string ActiveForm();
+// Whether the active target is AVX-512 with dot products of bytes (VNNI).
+bool HasByteDotProducts();
 // Settles the process's target before kernels use it: `wanted`, which must be supported, or the
 // active one. The first call decides. Returns whether later kernels use `wanted`. Thread-safe.
 bool SettleTarget(std::optional<Target> wanted);

@@ -92,6 +92,26 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, np.ndarray], list[NodeProto]]]
         {"w": random(300, 512, 1, 1)},
         [node("Conv", "x w", "y")],
     ),
+    "long windows of signals": (
+        (2, 1, 2000),
+        {"w": random(70, 1, 130), "b": random(70)},
+        [node("Conv", "x w b", "a", strides=[37]), node("Relu", "a", "y")],
+    ),
+    "long windows that touch the end": (
+        (1, 1, 128 + 30 * 64),
+        {"w": random(17, 1, 128)},
+        [node("Conv", "x w", "y", strides=[64])],
+    ),
+    "long windows of several signals": (
+        (2, 3, 1500),
+        {"w": random(12, 1, 100)},
+        [node("Conv", "x w", "y", strides=[20], group=3)],
+    ),
+    "long windows with pads": (
+        (1, 1, 1000),
+        {"w": random(20, 1, 100)},
+        [node("Conv", "x w", "y", strides=[25], pads=[50, 50])],
+    ),
     "products of every other pixel": (
         (3, 200, 14, 14),
         {"w": random(700, 200, 1, 1)},

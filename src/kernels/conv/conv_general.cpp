@@ -10,18 +10,32 @@
 namespace tenon::kernels {
 namespace {
 
+// Whether the windows of a group lie in its input as the rows of a matrix, one for each pixel,
+// which overlap if the stride is less than the kernel: signals in long windows, without pads.
+bool IsRowOfWindows(const ConvGeneralShape& shape) {
+  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+  const auto is_one = [](const ConvDim& dim) {
+    return dim.in == 1 && dim.out == 1 && dim.kernel == 1 && dim.pad_begin == 0;
+  };
+  constexpr size_t kLeastTaps = 64;  // of fewer the planar form reads the taps from few lines
+  return is_one(depth) && is_one(height) && shape.in_channels == shape.groups &&
+         width.kernel >= kLeastTaps && width.dilation == 1 && width.pad_begin == 0 &&
+         width.out > 0 && (width.out - 1) * width.stride + width.kernel <= width.in;
+}
+
 // Each group of an image is a product: weights [group_out, depth] by gathered inputs
 // [depth, pixels]. Pixels and outputs are split. Few pixels would fill no vectors, so theirs is the
-// product of the transposed matrices, whose outputs are split. An input that is the matrix itself
-// is left to the product's own tasks.
+// product of the transposed matrices, whose outputs are split. An input that is the matrix itself,
+// or has it in it, is left to the product's own tasks.
 struct GeneralPlan {
   explicit GeneralPlan(const ConvGeneralShape& shape)
       : group_out(shape.out_channels / shape.groups),
         depth(shape.in_channels / shape.groups * KernelTaps(shape)),
         pixels(OutPixels(shape)),
         has_few_pixels(pixels <= kGemmFlatRows),
+        has_windows(!has_few_pixels && IsRowOfWindows(shape)),
         // The input of a pointwise convolution is the matrix itself.
-        gathers(has_few_pixels || !IsPointwise(shape)) {
+        gathers(has_few_pixels || !(has_windows || IsPointwise(shape))) {
     if (!gathers) {
       parts = GemmTaskCount({group_out, pixels, depth}, false);
       return;
@@ -70,6 +84,7 @@ struct GeneralPlan {
   size_t depth;
   size_t pixels;
   bool has_few_pixels;
+  bool has_windows;
   bool gathers;
   size_t parts = 0;            // tasks of a group of an image
   size_t out_parts = 1;        // if it gathers
@@ -155,15 +170,19 @@ void RunFewPixels(const ConvGeneralArgs& args, const GeneralPlan& plan, const fl
   Transpose(sums, pixels, count, out + offset);
 }
 
+bool RunsPlanar(const ConvGeneralShape& shape) {
+  return ConvPlanarSupports(shape) && !IsRowOfWindows(shape);
+}
+
 }  // namespace
 
 size_t ConvGeneralTaskCount(const ConvGeneralShape& shape) {
-  if (ConvPlanarSupports(shape)) return ConvPlanarTaskCount(shape);
+  if (RunsPlanar(shape)) return ConvPlanarTaskCount(shape);
   return shape.batch * shape.groups * GeneralPlan(shape).parts;
 }
 
 size_t ConvGeneralScratchSize(const ConvGeneralShape& shape) {
-  if (ConvPlanarSupports(shape)) return ConvPlanarScratchSize(shape);
+  if (RunsPlanar(shape)) return ConvPlanarScratchSize(shape);
   const GeneralPlan plan(shape);
   if (!plan.gathers) return GemmScratchSize({plan.group_out, plan.pixels, plan.depth}, false);
   size_t product = 0;
@@ -182,7 +201,7 @@ size_t ConvGeneralScratchSize(const ConvGeneralShape& shape) {
 }
 
 void RunConvGeneralTask(const ConvGeneralArgs& args, size_t task, void* scratch) {
-  if (ConvPlanarSupports(args.shape)) return RunConvPlanarTask(args, task, scratch);
+  if (RunsPlanar(args.shape)) return RunConvPlanarTask(args, task, scratch);
   const ConvGeneralShape& shape = args.shape;
   const GeneralPlan plan(shape);
   const size_t part = task % plan.parts;
@@ -211,7 +230,7 @@ void RunConvGeneralTask(const ConvGeneralArgs& args, size_t task, void* scratch)
   };
   if (!plan.gathers) {
     product.sizes = {plan.group_out, plan.pixels, plan.depth};
-    product.b = RowMajor(in, plan.pixels);
+    product.b = plan.has_windows ? Transposed(in, shape.dims[2].stride) : RowMajor(in, plan.pixels);
     set_outputs({0, plan.group_out}, 0);
     return RunGemmTask(product, part, static_cast<float*>(scratch));
   }

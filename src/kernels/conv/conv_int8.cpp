@@ -7,6 +7,7 @@
 
 #include "kernels/conv/conv_dims.h"
 #include "kernels/conv/conv_int8_depthwise.h"
+#include "kernels/dispatch.h"
 #include "kernels/gemm/gemm_int8_tile.h"
 
 namespace tenon::kernels {
@@ -496,6 +497,11 @@ void RunDepthwiseTask(const Int8ConvArgs& args, size_t task, std::byte* scratch)
 }
 
 }  // namespace
+
+bool ConvolvesBytesFaster() {
+  const Target target = ActiveTarget();
+  return HasByteDotProducts() || (target != Target::kAvx2 && target != Target::kAvx512);
+}
 
 size_t PackedInt8ConvWeightsSize(const ConvGeneralShape& shape) {
   return shape.groups * GroupStride(shape, ActiveInt8Conv().shape);

@@ -13,6 +13,10 @@
 
 namespace tenon::kernels {
 
+// Whether the active target convolves bytes faster than floats. AVX2 multiplies as many floats as
+// 16-bit integers at once, and Winograd's filtering saves products of floats.
+bool ConvolvesBytesFaster();
+
 // Bytes of packed weights; a multiple of 64.
 size_t PackedInt8ConvWeightsSize(const ConvGeneralShape& shape);
 // weights: [out_channels][in_channels / groups][kernel dims]. packed: aligned to 64.

@@ -15,7 +15,8 @@ constexpr size_t kImageRank = 4;
 
 enum ResizeInput : size_t { kX, kRoi, kScales, kSizes };
 
-// Makes the node one of opset `least`, which has the form that it is about to get, or of a later one.
+// Makes the node one of opset `least`, which has the form that it is about to get, or of a later
+// one.
 void RaiseOpset(Node& node, int32_t least) {
   node.opset = std::max(node.opset, least);
   node.schema = FindSchema(node.domain, node.op_type, node.opset);

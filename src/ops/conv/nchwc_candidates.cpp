@@ -160,6 +160,13 @@ bool AreWholeBlocks(const Graph& graph, std::span<const ValueId> images) {
   return true;
 }
 
+// The lanes past the channels would widen the range.
+bool IsFakeQuantizationOfBlocks(const Graph& graph, const Node& node) {
+  const SymbolicShape* shape = ImageShape(graph, node.inputs[0]);
+  return node.domain == "com.tenon" && node.op_type == "DynamicFakeQuantize" && shape &&
+         (*shape)[1].value() % static_cast<int64_t>(kernels::kChannelBlock) == 0;
+}
+
 bool IsConcatOfBlocks(const Graph& graph, const Node& node) {
   const int64_t axis = node.GetInt("axis", 1);
   return (axis == 1 || axis == -3) && AreWholeBlocks(graph, node.inputs);
@@ -195,7 +202,7 @@ std::optional<size_t> AffineInput(const Graph& graph, const Node& node) {
 std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node& node) {
   LayoutCandidate candidate = {LayoutRole::kAsItIs, {0}};
   const std::string& op_type = node.op_type;
-  if (IsUnary(node)) return candidate;
+  if (IsUnary(node) || IsFakeQuantizationOfBlocks(graph, node)) return candidate;
   if (!node.domain.empty()) return std::nullopt;
   if (op_type == "MaxPool") {
     candidate.role = LayoutRole::kMaxPool;

@@ -132,7 +132,7 @@ bool MovesInt8(const Match& match) {
 }
 
 ValueId DequantizeMoved(Replacement& r, ValueId moved) {
-  r.TakeRootShape(moved);
+  r.TakeShape(moved, r.root().outputs[0]);
   return r.Op("DequantizeLinear", {moved, r[kA.scale], ZeroOf(r, kA)});
 }
 

@@ -76,7 +76,7 @@ ValueId ShiftOnce(Replacement& r) {
 ValueId ScaleTerm(Replacement& r) {
   const ValueId product = ScaleOnce(r);
   if (product == ValueId::kNone) return product;
-  r.TakeRootShape(product);
+  r.TakeShape(product, r.root().outputs[0]);
   return WithScalar(r, "Add", product, MiddleTerm(r) * OuterFactor(r));
 }
 

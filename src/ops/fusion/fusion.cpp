@@ -49,7 +49,8 @@ size_t SumOverGraphs(Graph& graph, FunctionRef<size_t(Graph&)> change) {
 std::vector<RuleSet> MakeQuantizedFusions() {
   std::vector<RuleSet> sets;
   sets.push_back(GuardedRules({QuantizedProductFusions(), QuantizedElementFusions()}, HasRow));
-  sets.push_back(GuardedRules({IntegerProductFusions(), BlockQuantizedFusions()}, HasRow));
+  sets.push_back(GuardedRules(
+      {IntegerProductFusions(), DynamicConvFusions(), BlockQuantizedFusions()}, HasRow));
   return sets;
 }
 

@@ -10,6 +10,7 @@
 //   com.tenon QLinearActivation: inputs X, X_scale, X_zero_point, Y_scale, Y_zero_point, attributes
 //     `activation` (none: X is only quantized anew) and `activation_params`:
 //     quantize(activation(dequantize(X))).
+//   com.tenon DynamicFakeQuantize: X as DynamicQuantizeLinear and DequantizeLinear round it.
 // and the quantized operators of com.microsoft. An activation is a function of
 // base/unary_functions.inc with the trait kFused; its parameters are in the order of its entry.
 #pragma once
@@ -45,6 +46,8 @@ std::vector<Fusion> ScalarFusions();   // fuse_scalars.cpp
 // Of values between DequantizeLinear and QuantizeLinear.
 std::vector<Fusion> QuantizedProductFusions();  // fuse_quantized_products.cpp
 std::vector<Fusion> QuantizedElementFusions();  // fuse_quantized_elements.cpp
+// Of dynamically quantized images: fuse_dynamic_conv.cpp.
+std::vector<Fusion> DynamicConvFusions();
 // Of weights with scales for blocks: fuse_block_quantized.cpp.
 std::vector<Fusion> BlockQuantizedFusions();
 // Of dequantized values, with results that are not quantized: fuse_quantized_products.cpp.

@@ -87,6 +87,21 @@ void QuantizeDynamically(std::span<const float> x, const DynamicQuantization& fo
   });
 }
 
+void FakeQuantizeDynamically(std::span<const float> x, const DynamicQuantization& found, float* y,
+                             ThreadPool& threads) {
+  const int32_t zero_point = found.zero_point;
+  const kernels::QuantizationRun run = {&found.scale, &zero_point, false};
+  constexpr auto kType = kernels::QuantizedType::kUint8;
+  threads.ParallelFor(x.size(), kernels::kQuantizeGrain, [&](size_t begin, size_t end) {
+    uint8_t bytes[1024];
+    for (size_t i = begin; i < end; i += std::size(bytes)) {
+      const size_t n = std::min(std::size(bytes), end - i);
+      kernels::Quantize(x.data() + i, n, run, kType, bytes);
+      kernels::Dequantize(bytes, n, run, kType, y + i);
+    }
+  });
+}
+
 Status ScaleLayout::Check(const SymbolicShape& x, const SymbolicShape& scales, int64_t axis,
                           int64_t block_size) {
   if (block_size < 0) return InvalidArgument("expected block_size >= 0, got {}", block_size);

@@ -39,6 +39,10 @@ DynamicQuantization FindDynamicQuantization(std::span<const float> x, void* memo
 void QuantizeDynamically(std::span<const float> x, const DynamicQuantization& found, uint8_t* y,
                          ThreadPool& threads);
 
+// The same numbers as floats again, also in place.
+void FakeQuantizeDynamically(std::span<const float> x, const DynamicQuantization& found, float* y,
+                             ThreadPool& threads);
+
 // The position of an element's scale. A tensor is treated as [outer, dim, inner], where `dim` is
 // the size of the quantized axis.
 class ScaleLayout {

@@ -298,6 +298,21 @@ Status RunDynamicQuantize(const NoAttrs&, KernelContext& context) {
   return OkStatus();
 }
 
+// com.tenon DynamicFakeQuantize; see ops/fusion/fusion.h.
+Status InferSame(const NoAttrs&, ShapeContext& context) {
+  TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
+  return context.SetOutput(0, std::move(x));
+}
+
+Status RunFakeQuantize(const NoAttrs&, KernelContext& context) {
+  const std::span<const float> x = context.Input(0).values<float>();
+  void* memory = context.Scratch(DynamicRangeBytes(x.size()));
+  if (memory == nullptr) return RuntimeException("out of memory");
+  const DynamicQuantization found = FindDynamicQuantization(x, memory, context.threads());
+  FakeQuantizeDynamically(x, found, context.Output(0).data<float>(), context.threads());
+  return OkStatus();
+}
+
 constexpr TypeSet kQuantizable = {DataType::kFloat, DataType::kFloat16, DataType::kBfloat16,
                                   DataType::kInt32};
 constexpr TypeSet kDequantizable = {
@@ -317,6 +332,9 @@ constexpr OpRow kRows[] = {
                                        {.domain = "com.microsoft", .types = kDequantizable}),
     Op<InferDynamicQuantize, RunDynamicQuantize>("DynamicQuantizeLinear",
                                                  {.since = 11, .types = kFloat32Only}),
+    Op<InferSame, RunFakeQuantize>(
+        "DynamicFakeQuantize",
+        {.domain = "com.tenon", .types = kFloat32Only, .traits = {.in_place_input = 0}}),
 };
 
 }  // namespace
