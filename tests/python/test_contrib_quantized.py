@@ -603,7 +603,6 @@ def test_ordered_matmul_rejects_orders(orders: tuple) -> None:
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("per_column", [False, True])
 @pytest.mark.parametrize("dtype", BYTES)
-@needs_exact_sums
 def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) -> None:
     directions = 2 if direction == "bidirectional" else 1
     length, batch, size, hidden = 5, 3, 8, 6
@@ -611,6 +610,8 @@ def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) ->
 
     def quantized(k: int, seed: int) -> list:
         weights = integers(dtype, directions, k, 4 * hidden, seed=seed)
+        if dtype is np.int8:
+            weights //= 2  # sums of two products of 7 bits fit in onnxruntime's 16 bits
         scales = np.abs(floats(*columns, seed=seed)) / 400 + np.float32(0.002)
         # onnxruntime only supports columns of int8 with zero points 0.
         zero = np.full(columns, 0 if per_column and dtype is np.int8 else 7, dtype)

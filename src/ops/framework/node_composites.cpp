@@ -24,6 +24,13 @@ std::vector<Attribute> CloneAll(const std::vector<Attribute>& attributes) {
   return clones;
 }
 
+// [directions, k, n] to [directions, n, k].
+std::vector<Attribute> TurnedWeights() {
+  std::vector<Attribute> attributes;
+  attributes.emplace_back("perm", std::vector<int64_t>{0, 2, 1});
+  return attributes;
+}
+
 // Weights of DynamicQuantizeLSTM, [directions, k, n], as floats, [directions, n, k]. Scales and
 // zero points are those of each direction, or of each column in it.
 ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, ValueId zero,
@@ -34,13 +41,12 @@ ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, V
   const ValueId zeros = build.Op("Reshape", {as_float(zero), column_shape});
   const ValueId scales = build.Op("Reshape", {scale, column_shape});
   const ValueId values = build.Op("Mul", {build.Op("Sub", {as_float(weights), zeros}), scales});
-  std::vector<Attribute> turned;
-  turned.emplace_back("perm", std::vector<int64_t>{0, 2, 1});
-  return build.Op("Transpose", {values}, std::move(turned));
+  return build.Op("Transpose", {values}, TurnedWeights());
 }
 
 // DynamicQuantizeLSTM-1 is LSTM with the weights' values. Its inputs and states are rounded as if
-// to uint8: all inputs together, and the states of a step together.
+// to uint8: all inputs together, and the states of a step together. Constant weights of the states
+// stay bytes: see ops/recurrent/byte_recurrence.h.
 bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   enum Input : size_t { kW = 1, kR, kOfLstm = 8, kWScale = 8, kWZero, kRScale, kRZero, kAll };
   const Node& node = graph.node(id);
@@ -56,8 +62,13 @@ bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   const ValueId column_shape =
       graph.AddInitializer(graph.UnusedName("column_shape"), *std::move(shape));
   inputs[kW] = DequantizedWeights(build, inputs[kW], inputs[kWScale], inputs[kWZero], column_shape);
-  inputs[kR] = DequantizedWeights(build, inputs[kR], inputs[kRScale], inputs[kRZero], column_shape);
+  const auto is_constant = [&](Input i) { return graph.ConstantOf(inputs[i]) != nullptr; };
+  const ValueId scale = inputs[kRScale], zero = inputs[kRZero];
+  const bool stays_bytes = is_constant(kR) && is_constant(kRScale) && is_constant(kRZero);
+  inputs[kR] = stays_bytes ? build.Op("Transpose", {inputs[kR]}, TurnedWeights())
+                           : DequantizedWeights(build, inputs[kR], scale, zero, column_shape);
   inputs.resize(kOfLstm);
+  if (stays_bytes) inputs.insert(inputs.end(), {scale, zero});
   inputs[0] = build.Rounded(inputs[0]);
   build.Add("LSTM", std::move(inputs), std::move(outputs), std::move(attributes), "com.tenon");
   return true;

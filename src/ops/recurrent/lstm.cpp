@@ -2,7 +2,7 @@
 
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/stateful_kernel.h"
-#include "ops/quantized/quantization.h"
+#include "ops/recurrent/byte_recurrence.h"
 #include "ops/recurrent/recurrent.h"
 #include "ops/recurrent/scalar_recurrent.h"
 
@@ -42,29 +42,9 @@ Status InferAttnLstm(const RecurrentAttrs& attrs, ShapeContext& context) {
   return InferRecurrent(attrs, kGates, context, fed_back);
 }
 
-// The state before a step, quantized and dequantized by DynamicQuantizeLinear and DequantizeLinear.
-// A row whose outputs have all been made counts as 0. Written to `work`, which has room for it and
-// its bytes.
-const float* RoundedState(const RecurrentStep& step) {
-  const size_t hidden = step.sizes.hidden, size = step.sizes.batch * hidden;
-  std::copy_n(step.h, size, step.work);
-  for (size_t row = 0; row < step.sizes.batch && step.sequence_lens; ++row) {
-    if (static_cast<int64_t>(step.time) <= step.sequence_lens[row]) continue;
-    std::fill_n(step.work + row * hidden, hidden, 0.0f);
-  }
-  const DynamicQuantization found = QuantizationOfRange(kernels::RangeWithZero(step.work, size));
-  const int32_t zero_point = found.zero_point;
-  const kernels::QuantizationRun run = {&found.scale, &zero_point, false};
-  constexpr auto kType = kernels::QuantizedType::kUint8;
-  auto* const bytes = reinterpret_cast<uint8_t*>(step.work + size);
-  kernels::Quantize(step.work, size, run, kType, bytes);
-  kernels::Dequantize(bytes, size, run, kType, step.work);
-  return step.work;
-}
-
 // LSTM-22 and LSTMTraining-1 of com.microsoft, which keeps the gates and all cell states. `clip`
 // bounds the arguments of the gates' activations but not those of the output's. com.tenon LSTM-1
-// rounds the state for the product with R, as DynamicQuantizeLSTM does.
+// rounds the state for the product with R, as DynamicQuantizeLSTM does; R may have bytes.
 template <bool rounds_state>
 class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
  public:
@@ -80,6 +60,10 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
                               attrs_.input_forget});
       activations_.back().h.clip = kernels::CellActivation().clip;
     }
+    if constexpr (rounds_state) {
+      TENON_RETURN_IF_ERROR(bytes_.Prepare(info));
+      if (bytes_.is_kept()) return OkStatus();
+    }
     TENON_RETURN_IF_ERROR(weights_.Prepare(info, kInputR, 0, 1, 1));
     if (info.StoredConstant(kInputR)) info.ReleaseConstant(kInputR);
     return OkStatus();
@@ -89,17 +73,22 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
 
  private:
   size_t WorkFloats(const RecurrentSizes& sizes) const override {
-    return rounds_state ? 2 * sizes.batch * sizes.hidden : 0;
+    return rounds_state ? ByteRecurrence::WorkFloats(sizes) : 0;
   }
   size_t TaskBytes(const KernelContext& context, const RecurrentSizes& sizes) const override {
-    return weights_.TaskBytes(context, sizes.batch);
+    return bytes_.is_kept() ? bytes_.TaskBytes(context, sizes)
+                            : weights_.TaskBytes(context, sizes.batch);
   }
   size_t GatesWithJointBias() const override { return kGates; }
 
   void Step(const RecurrentStep& step) const override {
     const size_t hidden = step.sizes.hidden;
-    const float* h = rounds_state ? RoundedState(step) : step.h;
-    step.Multiply(weights_, h, step.gates, step.gates_stride, 1);
+    if (bytes_.is_kept()) {
+      bytes_.AddTo(step);
+    } else {
+      const float* h = rounds_state ? ByteRecurrence::RoundedState(step) : step.h;
+      step.Multiply(weights_, h, step.gates, step.gates_stride, 1);
+    }
     const float* peepholes = nullptr;
     if (step.context.HasInput(kInputP)) {
       peepholes = step.context.Input(kInputP).data<float>() + step.direction * 3 * hidden;
@@ -112,6 +101,7 @@ class Lstm final : public StatefulKernel<InferLstm>, private RecurrentCell {
 
   RecurrentLayer layer_;
   RecurrentWeights weights_;
+  ByteRecurrence bytes_;
   std::vector<kernels::LstmActivations> activations_;  // one for each direction
 };
 
