@@ -57,9 +57,7 @@ void RunOnPacked(const ConvBlockedArgs& args, const BlockedPlan& plan, const Blo
     tile.low = last ? clamp.low : kNoClamp.low;
     tile.high = last ? clamp.high : kNoClamp.high;
     const Finish finish(args.epilogue.activation, last);
-    for (size_t row = at.rows.first; row < at.rows.last; ++row) {
-      RunRow<Form>(shape, tile, at.blocks, row, at.columns, finish, offsets);
-    }
+    RunRows<Form>(shape, tile, at.blocks, at.rows, at.columns, finish, offsets);
   }
 }
 

@@ -142,6 +142,79 @@ void RunRow(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t row,
   }
 }
 
+// Rows of so few pixels that a tile of one would wait for its sums. Tiles then go on in the next
+// row.
+inline bool HasNarrowRows(const Conv2dShape& shape) {
+  constexpr size_t kNarrow = 3, kMostPixels = size_t{1} << 26;  // offsets of floats fit in 32 bits
+  return shape.out_width <= kNarrow &&
+         shape.in_height < kMostPixels / std::max<size_t>(1, shape.in_width);
+}
+
+// The output rows of which no tap lies above or below the input.
+inline Range RowsInside(const Conv2dShape& shape) {
+  const size_t reach = (shape.kernel_height - 1) * shape.dilation_height;
+  const size_t padded = shape.in_height + shape.pad_top;
+  const size_t first = CeilDiv(shape.pad_top, shape.stride_height);
+  const size_t last = padded > reach ? (padded - reach - 1) / shape.stride_height + 1 : 0;
+  return {first, std::clamp(last, first, std::max(first, shape.out_height))};
+}
+
+// `rows` are inside. `tile` is set up for the blocks of channels.
+template <class Form>
+void RunNarrowRows(const Conv2dShape& shape, ConvTile tile, size_t blocks, const Range& rows,
+                   const Finish& finish, int32_t* offsets) {
+  const size_t width = shape.out_width;
+  const ptrdiff_t in_row = static_cast<ptrdiff_t>(shape.in_width * Form::kPixelFloats);
+  tile.in += FirstTap(rows.first, shape.stride_height, shape.pad_top) * in_row;
+  tile.rows = shape.kernel_height;
+  tile.row_stride = static_cast<ptrdiff_t>(shape.dilation_height) * in_row;
+  tile.columns = shape.kernel_width;
+  tile.column_weights = 0;
+  tile.pixel_offsets = offsets;
+  const size_t first_offset = rows.first * width * kChannelBlock;
+  float* const out = tile.out + first_offset;
+  const float* const addend = tile.addend ? tile.addend + first_offset : nullptr;
+  const size_t pixels = rows.size() * width, tiles = CeilDiv(pixels, Form::kMaxPixels);
+  for (size_t t = 0; t < tiles; ++t) {
+    const Range part = PartOf(pixels, tiles, t);
+    int32_t* offset = offsets;
+    for (size_t s = 0; s < shape.kernel_width; ++s) {
+      for (size_t p = part.first; p < part.last; ++p) {
+        const ptrdiff_t x = FirstTap(p % width, shape.stride_width, shape.pad_left) +
+                            static_cast<ptrdiff_t>(s * shape.dilation_width);
+        const bool inside = x >= 0 && x < static_cast<ptrdiff_t>(shape.in_width);
+        const size_t row = p / width * shape.stride_height * shape.in_width;
+        *offset++ =
+            inside ? static_cast<int32_t>((row + static_cast<size_t>(x)) * Form::kPixelFloats) : -1;
+      }
+    }
+    tile.out = out + part.first * kChannelBlock;
+    if (addend) tile.addend = addend + part.first * kChannelBlock;
+    Form::template Run<TabulatedPixels>(tile, blocks, part.size());
+    finish(tile, blocks, part.size());
+  }
+}
+
+// `tile` is set up for the blocks of channels; rows and columns are missing.
+template <class Form>
+void RunRows(const Conv2dShape& shape, const ConvTile& tile, size_t blocks, const Range& rows,
+             const Range& columns, const Finish& finish, int32_t* offsets) {
+  Range narrow = {rows.last, rows.last};
+  if (HasNarrowRows(shape)) {
+    const Range inside = RowsInside(shape);
+    narrow.first = std::clamp(inside.first, rows.first, rows.last);
+    narrow.last = std::clamp(inside.last, narrow.first, rows.last);
+  }
+  for (size_t row = rows.first; row < rows.last; ++row) {
+    if (row == narrow.first && narrow.size() > 0) {
+      RunNarrowRows<Form>(shape, tile, blocks, narrow, finish, offsets);
+      row = narrow.last - 1;
+    } else {
+      RunRow<Form>(shape, tile, blocks, row, columns, finish, offsets);
+    }
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
 HWY_AFTER_NAMESPACE();

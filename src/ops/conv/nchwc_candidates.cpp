@@ -77,7 +77,10 @@ double ConvGain(const Conv2dShape& shape, NchwcMethod method) {
       break;
     case NchwcMethod::kDirect: {
       // A tile's pixels are neighbours in a row; the fewer there are, the longer it waits for sums.
-      const double row = is_pointwise ? pixels : static_cast<double>(shape.out_width);
+      // Of the narrowest rows it takes several.
+      constexpr size_t kNarrow = 3;
+      const bool joins_rows = is_pointwise || shape.out_width <= kNarrow;
+      const double row = joins_rows ? pixels : static_cast<double>(shape.out_width);
       blocked = macs / out * static_cast<double>(RoundedChannels(shape.out_channels)) *
                 (1 + kTileStartPixels / std::max(1.0, row)) / kMacsPerNs;
       break;
