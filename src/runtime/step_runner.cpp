@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "base/exception_barrier.h"
 #include "base/logging.h"
 #include "base/progress.h"
@@ -122,6 +123,7 @@ class StepContext final : public KernelContext {
   }
 
   Result<Tensor*> AllocateOutput(size_t i, DataType type, const Shape& shape) override {
+    TENON_DCHECK(step_.traits.allocates_outputs);  // else the memory plan has a place for it
     const Slot slot = plan_.OutputsOf(step_)[i];
     if (TakeOverInput(plan_, region_, frame_, step_, i, type, shape)) {
       return &outputs_[i]->tensor();

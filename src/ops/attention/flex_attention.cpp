@@ -216,9 +216,10 @@ class FlexAttention final : public StatefulKernel<InferFlexAttention> {
 };
 
 constexpr OpRow kRows[] = {
-    OpClass<FlexAttention>(
-        "FlexAttention",
-        {.domain = "ai.onnx.preview", .since = 1, .types = {DataType::kFloat, DataType::kDouble}}),
+    OpClass<FlexAttention>("FlexAttention", {.domain = "ai.onnx.preview",
+                                             .since = 1,
+                                             .types = {DataType::kFloat, DataType::kDouble},
+                                             .traits = {.allocates_outputs = true}}),
 };
 
 }  // namespace
