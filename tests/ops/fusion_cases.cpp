@@ -57,6 +57,13 @@ Status Conv(const Node&, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
+// One scale and one zero point.
+Status DynamicQuantize(const Node& node, ShapeContext& context) {
+  TENON_RETURN_IF_ERROR(context.SetOutput(1, SymbolicShape{}));
+  TENON_RETURN_IF_ERROR(context.SetOutput(2, SymbolicShape{}));
+  return SameAsInput(node, context);
+}
+
 Status Reshape(const Node&, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(Dims dims, context.InputAsDims(1));
   return context.SetOutput(0, SymbolicShape(std::move(dims)));
@@ -75,7 +82,8 @@ class Shapes final : public ShapeFunctionTable {
     if (std::count(std::begin(kProducts), std::end(kProducts), node.op_type)) return MatMul;
     if (node.op_type == "Transpose") return Transpose;
     if (node.op_type == "Reshape") return Reshape;
-    if (node.op_type == "Conv") return Conv;
+    if (node.op_type == "Conv" || node.op_type == "ConvInteger") return Conv;
+    if (node.op_type == "DynamicQuantizeLinear") return DynamicQuantize;
     if (node.op_type == "Unsqueeze" || node.op_type == "Expand") return Said;
     return SameAsInput;
   }

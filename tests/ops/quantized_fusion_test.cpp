@@ -2,6 +2,10 @@
 // their results.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+
+#include "kernels/dispatch.h"
 #include "ops/fusion_cases.h"
 
 namespace tenon {
@@ -227,6 +231,60 @@ TEST(QuantizedFusionTest, ProductsThatStayFloatsAreOfIntegers) {
       {"integer matmul bias", false, with_bias(1)},
   };
   CheckRules(RulesOf(IntegerProductFusions()), cases, InferForFusions);
+}
+
+// An image and what DynamicQuantizeLinear makes of it: its bytes, their scale and zero point.
+std::vector<ValueId> DynamicImage(B& b) {
+  const ValueId x =
+      b.Input("image", DataType::kFloat, SymbolicShape{Dim(1), Dim(4), Dim(5), Dim(5)});
+  return b.OpN("DynamicQuantizeLinear", {x}, 3);
+}
+
+// A convolution of bytes whose sums are scaled to floats, as quantize_dynamic writes it. `addend`:
+// what is added to the sums, if anything.
+ValueId DynamicConv(B& b, std::optional<Shape> addend = std::nullopt, bool scale_is_known = true) {
+  const std::vector<ValueId> image = DynamicImage(b);
+  const ValueId weights = b.Constant(Tensor::Of<int8_t>({6, 4, 1, 1}, std::vector<int8_t>(24, 3)));
+  ValueId sums = b.Op("ConvInteger", {image[0], weights, image[2]});
+  if (addend) {
+    const std::vector<int32_t> values(static_cast<size_t>(addend->NumElements()), 7);
+    sums = b.Op("Add", {sums, b.Constant(Tensor::Of<int32_t>(*addend, values))});
+  }
+  const ValueId floats =
+      b.Op("Cast", {sums}, MakeAttributes(Attr("to", static_cast<int64_t>(DataType::kFloat))));
+  const ValueId scale =
+      scale_is_known ? b.Scalar(0.25F) : b.Input("scale", DataType::kFloat, SymbolicShape{});
+  return b.Op("Mul", {floats, b.Op("Mul", {image[1], scale})});
+}
+
+TEST(QuantizedFusionTest, DynamicConvolutionsAreOfFloatsWhereTheseAreFaster) {
+  const std::span<const kernels::Target> targets = kernels::SupportedTargets();
+  const auto avx2 = std::find(targets.begin(), targets.end(), kernels::Target::kAvx2);
+  if (avx2 == targets.end()) GTEST_SKIP() << "bytes are convolved faster";
+  kernels::SetActiveTarget(*avx2);
+  const RuleCase cases[] = {
+      {"dynamically quantized conv", true, [](B& b, ValueId) { return DynamicConv(b); }},
+      {"dynamically quantized conv", true,
+       [](B& b, ValueId) {
+         return DynamicConv(b, Shape({1, 6, 1, 1}));
+       }},
+      // One addend for each pixel, scales that are no constants.
+      {"dynamically quantized conv", false,
+       [](B& b, ValueId) {
+         return DynamicConv(b, Shape({1, 1, 5, 5}));
+       }},
+      {"dynamically quantized conv", false,
+       [](B& b, ValueId) { return DynamicConv(b, std::nullopt, false); }},
+      {"dynamic fake quantization", true,
+       [](B& b, ValueId) { return b.Op("DequantizeLinear", DynamicImage(b)); }},
+      {"dynamic fake quantization", false,
+       [](B& b, ValueId) {
+         const std::vector<ValueId> image = DynamicImage(b);
+         return b.Op("DequantizeLinear", {image[0], b.Scalar(0.5F), image[2]});
+       }},
+  };
+  CheckRules(RulesOf(DynamicConvFusions()), cases, InferForFusions);
+  kernels::SetActiveTarget(targets.back());
 }
 
 TEST(QuantizedFusionTest, BlocksStayAsTheyAreStored) {
