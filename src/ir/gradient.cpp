@@ -52,6 +52,12 @@ int32_t FirstOpset(std::string_view op_type) {
   return 7;  // which introduced the present broadcasting
 }
 
+std::vector<std::string> NamesIn(const Node& node, const char* attribute) {
+  const Attribute* found = node.FindAttribute(attribute);
+  const auto* names = found ? found->get<std::vector<std::string>>() : nullptr;
+  return names ? *names : std::vector<std::string>();
+}
+
 // The values that a node reads, including those of its subgraphs.
 std::vector<ValueId> ReadsOf(const Node& node) {
   std::vector<ValueId> reads = node.inputs;
@@ -61,10 +67,13 @@ std::vector<ValueId> ReadsOf(const Node& node) {
   return reads;
 }
 
+bool ContainsAny(const std::unordered_set<ValueId>& values, const std::vector<ValueId>& wanted) {
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [&](ValueId id) { return values.count(id) > 0; });
+}
+
 bool ReadsAny(const Node& node, const std::unordered_set<ValueId>& values) {
-  const std::vector<ValueId> reads = ReadsOf(node);
-  return std::any_of(reads.begin(), reads.end(),
-                     [&](ValueId read) { return values.count(read) > 0; });
+  return ContainsAny(values, ReadsOf(node));
 }
 
 // Whether a gradient may flow into values of this type. Integers, booleans and strings change in
@@ -124,15 +133,12 @@ class Differentiation {
   }
 
   Status FindArguments() {
-    for (const std::string_view list : {"xs", "zs"}) {
-      const Attribute* attribute = node().FindAttribute(list);
-      const auto* names = attribute ? attribute->get<std::vector<std::string>>() : nullptr;
-      if (names == nullptr) continue;
-      for (const std::string& name : *names) {
+    for (const char* list : {"xs", "zs"}) {
+      for (const std::string& name : NamesIn(node(), list)) {
         TENON_ASSIGN_OR_RETURN(const ValueId id, Named(name));
         arguments_.push_back(id);
       }
-      if (list == "xs") differentiated_ = arguments_.size();
+      if (list == std::string_view("xs")) differentiated_ = arguments_.size();
     }
     if (node().inputs.size() != arguments_.size() || node().outputs.size() > differentiated_) {
       return InvalidGraph("{}: expected {} inputs and at most {} outputs, got {} and {}",
@@ -228,22 +234,67 @@ class Differentiation {
     return true;
   }
 
-  // Whether no other Gradient differentiates what depends on the results of this one.
-  Result<bool> IsLast() const {
-    std::unordered_set<ValueId> dependent(node().outputs.begin(), node().outputs.end());
+  // What a node reads, and the values that a Gradient names.
+  std::vector<ValueId> AllReadsOf(const Node& other) const {
+    std::vector<ValueId> reads = ReadsOf(other);
+    if (IsGradient(other)) {
+      for (const char* list : {"xs", "zs"}) {
+        for (const std::string& name : NamesIn(other, list)) {
+          reads.push_back(graph_.FindValue(name));
+        }
+      }
+      reads.push_back(graph_.FindValue(std::string(other.GetString("y", ""))));
+    }
+    reads.erase(std::remove(reads.begin(), reads.end(), ValueId::kNone), reads.end());
+    return reads;
+  }
+
+  // The values that the nodes of this Gradient will depend on.
+  std::unordered_set<ValueId> Above() const {
+    std::unordered_set<ValueId> above;
+    std::vector<ValueId> open = AllReadsOf(node());
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      const NodeId producer = graph_.value(id).producer;
+      if (!above.insert(id).second || producer == NodeId::kNone) continue;
+      const std::vector<ValueId> reads = AllReadsOf(graph_.node(producer));
+      open.insert(open.end(), reads.begin(), reads.end());
+    }
+    return above;
+  }
+
+  // The values that depend on the results.
+  Result<std::unordered_set<ValueId>> Below() const {
+    std::unordered_set<ValueId> below(node().outputs.begin(), node().outputs.end());
     TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
-    for (const NodeId id : order) {
-      const Node& other = graph_.node(id);
-      if (ReadsAny(other, dependent)) {
-        dependent.insert(other.outputs.begin(), other.outputs.end());
+    // A Gradient may come before what it names.
+    for (size_t known = 0; known < below.size();) {
+      known = below.size();
+      for (const NodeId id : order) {
+        const Node& other = graph_.node(id);
+        if (ContainsAny(below, AllReadsOf(other))) {
+          below.insert(other.outputs.begin(), other.outputs.end());
+        }
       }
     }
-    // A Gradient names what it differentiates, so that the order does not show that it reads it.
-    return std::none_of(order.begin(), order.end(), [&](NodeId id) {
-      const Node& other = graph_.node(id);
-      return IsGradient(other) && id != id_ &&
-             dependent.count(graph_.FindValue(std::string(other.GetString("y", "")))) > 0;
-    });
+    return below;
+  }
+
+  // Whether no other Gradient differentiates the nodes of this one: none has them between its
+  // arguments and its y.
+  Result<bool> IsLast() const {
+    const std::unordered_set<ValueId> above = Above();
+    TENON_ASSIGN_OR_RETURN(const std::unordered_set<ValueId> below, Below());
+    for (size_t i = 0; i < graph_.node_capacity(); ++i) {
+      const Node* other = graph_.FindNode(static_cast<NodeId>(i));
+      if (other == nullptr || !IsGradient(*other) || other->id == id_) continue;
+      const ValueId y = graph_.FindValue(std::string(other->GetString("y", "")));
+      std::vector<ValueId> arguments = AllReadsOf(*other);
+      arguments.erase(std::remove(arguments.begin(), arguments.end(), y), arguments.end());
+      if (below.count(y) > 0 && ContainsAny(above, arguments)) return false;
+    }
+    return true;
   }
 
   // Copies of the nodes for other values of the arguments, if the node has such inputs.

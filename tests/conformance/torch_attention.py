@@ -85,6 +85,17 @@ def attention(v: Tensors, o: Options) -> torch.Tensor:
     return torch.cat([x.flatten() for x in (y, k, value)]) if o["presents"] else y
 
 
+def attention_layers(v: Tensors, o: Options) -> torch.Tensor:
+    y, kv_heads = v["x"], o["kv_heads"]
+    for layer in range(o["layers"]):
+        counts = {"q": o["heads"], "k": kv_heads, "v": kv_heads}
+        heads = {name: heads_first(y @ v[f"{name}w{layer}"], n) for name, n in counts.items()}
+        once = {"heads": o["heads"], "kv_heads": kv_heads, "is_causal": o["is_causal"]}
+        once |= {"presents": False, "q_num_heads": o["heads"]}
+        y = attention({**heads, **({"mask": v["mask"]} if "mask" in v else {})}, once)
+    return y
+
+
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, pairs: int) -> torch.Tensor:
     """The first elements of heads, by [batch, length, angles]. Pairs are neighbours or apart."""
     cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)

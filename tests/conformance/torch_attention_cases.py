@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from torch_cases import Case, Generator, attributes, draw, family, pick, uniform
+from torch_cases import Case, Generator, attributes, constant, draw, family, pick, uniform
 
 MICROSOFT = "com.microsoft."
 
@@ -75,6 +75,55 @@ def attention(rng: Generator, factor: int) -> Case:
     if kind != "past":
         nodes = f"y = {node}"
     return Case(nodes, inputs, options, 25, tuple(differentiated))
+
+
+@family(8)
+def attention_layers(rng: Generator, factor: int) -> Case:
+    """Each layer projects what the one before it made."""
+    heads, kv_heads = pick(rng, (14, 2), (4, 2), (2, 2), (3, 1))
+    layers, batch, length = draw(rng, 2, 3), draw(rng, 1, 2), draw(rng, 2, 4) * factor
+    size = draw(rng, 1, 6 // kv_heads) if heads < 14 else 1
+    is_flat, is_causal = draw(rng, 0, 1), draw(rng, 0, 1)
+    inputs = {"x": uniform(rng, batch, length, heads * size, low=-0.7, high=0.7)}
+    differentiated = ["x"]
+    mask = pick(rng, "none", "none", "float", "frozen", "bool")
+    shape = [pick(rng, 1, batch), pick(rng, 1, heads), length, length][draw(rng, 0, 2) :]
+    if mask == "bool":
+        inputs["mask"] = rng.uniform(size=shape) < 0.8
+    elif mask != "none":
+        inputs["mask"] = uniform(rng, *shape)
+        differentiated += ["mask"] if mask == "float" else []
+    options: dict[str, Any] = {"is_causal": is_causal}
+    if is_flat:
+        options |= {"q_num_heads": heads, "kv_num_heads": kv_heads}
+    nodes = constant("heads_of_q", [0, 0, heads, size]) + constant("heads_of_k", [0, 0, -1, size])
+    nodes += constant("flat", [0, 0, heads * size])
+    last = "x"
+    for layer in range(layers):
+        for name, count in (("q", heads), ("k", kv_heads), ("v", kv_heads)):
+            weights, made = f"{name}w{layer}", f"{name}{layer}"
+            width = heads * size
+            inputs[weights] = uniform(rng, width, count * size, low=-1, high=1) / width**0.5
+            differentiated.append(weights)
+            nodes += f"{made} = MatMul ({last}, {weights})\n"
+            if not is_flat:
+                rows = "heads_of_q" if name == "q" else "heads_of_k"
+                nodes += f"{made}r = Reshape ({made}, {rows})\n"
+                nodes += f"{made}h = Transpose <perm=[0, 2, 1, 3]> ({made}r)\n"
+        ending, given = "" if is_flat else "h", "" if mask == "none" else ", mask"
+        operands = ", ".join(f"{name}{layer}{ending}" for name in "qkv") + given
+        nodes += f"a{layer} = Attention {attributes(**options)} ({operands})\n"
+        last = f"a{layer}"
+        if not is_flat:
+            nodes += f"a{layer}t = Transpose <perm=[0, 2, 1, 3]> (a{layer})\n"
+            nodes += f"a{layer}f = Reshape (a{layer}t, flat)\n"
+            last = f"a{layer}f"
+    options = {"layers": layers, "heads": heads, "kv_heads": kv_heads, "is_causal": is_causal}
+    # In float32 first: kernels compute the gradients that nothing differentiates.
+    types = "float32", "float64"
+    return Case(
+        f"{nodes}y = Identity ({last})", inputs, options, 23, tuple(differentiated), types=types
+    )
 
 
 @family(16)
