@@ -34,6 +34,10 @@ X = floats(3, 5, 7)
 ROW = floats(7, seed=1)
 ANY = [X, floats(1), floats(40, 33)]
 
+# Both sides of where series begin, but no poles of gradients.
+GAMMA = torch.cat([inside(90, low=-6, high=20), torch.tensor([0.5, 1, 2, 3, 16, 1e-6, 1e6])])
+FAR = torch.tensor([torch.inf, torch.nan, -torch.inf, 0.0, 1e-30, 1e4, -1e-3, 8.5, -8.5])
+
 # The function, and the inputs of each call.
 UNARY = {
     "acos": (torch.acos, [inside(4, 9)]),
@@ -103,6 +107,25 @@ UNARY = {
     "mish": (F.mish, ANY),
     "logsigmoid": (F.logsigmoid, ANY),
     "clone": (lambda x: x.clone() * 1, ANY),
+    "lgamma": (torch.lgamma, [GAMMA, FAR]),
+    "digamma": (torch.digamma, [GAMMA, FAR[FAR.isfinite()]]),
+    "erfc": (torch.erfc, [*ANY, FAR]),
+    "erfcx": (lambda x: torch.special.erfcx(x.detach()), [*ANY, FAR[FAR > -9]]),
+    "log_ndtr": (torch.special.log_ndtr, [*ANY, 5 * X]),
+    "int_pow": (lambda x: (x**2, x**3), [integers(9), integers(9, dtype=torch.int32)]),
+    "sgn": (torch.sgn, ANY),
+    "eye": (lambda x: x + torch.eye(3, 4) * torch.eye(4)[0], [floats(3, 4)]),
+    "triangles": (
+        lambda x: (
+            x[torch.tril_indices(4, 5)[0], torch.tril_indices(4, 5)[1]],
+            x[tuple(torch.triu_indices(4, 5, 1))],
+        ),
+        [floats(4, 5)],
+    ),
+    "repeated": (
+        lambda x: x.repeat_interleave(torch.tensor([2, 0, 3, 0]), 0, output_size=5),
+        [floats(4, 3)],
+    ),
 }
 BINARY = {
     "add": (torch.add, [(X, ROW), (X, X), (ROW, X), (integers(4), integers(4))]),
@@ -157,6 +180,15 @@ BINARY = {
         lambda a, b: (a & b, a | b, a ^ b, ~a, a.logical_and(b), a.logical_or(b), a.logical_xor(b)),
         [(truths(30), truths(30, seed=4))],
     ),
+    "bits": (
+        lambda a, b: (a & b, a | b, a ^ b, ~a, a & 6, a | 1, a ^ 3),
+        [(integers(50), integers(50).flip(0))],
+    ),
+    "bits_of_truths": (lambda a: (a & True, a | False, a ^ True), [(truths(9),)]),
+    "copysign": (torch.copysign, [(X, ROW), (X[0], -torch.zeros(7))]),
+    "fmax": (torch.fmax, [(X, ROW), (X[0], torch.full([7], torch.nan)), (FAR, FAR.flip(0))]),
+    "fmin": (torch.fmin, [(X, ROW), (X[0], torch.full([7], torch.nan)), (FAR, FAR.flip(0))]),
+    "dist": (torch.dist, [(X, X.flip(0)), (X, ROW)]),
     "where": (torch.where, [(truths(5, 7), X, ROW), (truths(3, 5, 7), X, floats())]),
     "addcmul": (lambda a, b, c: torch.addcmul(a, b, c, value=0.3), [(X, ROW, X)]),
     "lerp": (lambda a, b: torch.lerp(a, b, 0.3), [(X, X.flip(0))]),
@@ -186,6 +218,10 @@ PRODUCTS = {
     "addmv": (
         lambda c, a, b: torch.addmv(c, a, b, beta=0.5, alpha=2),
         [(floats(4), floats(4, 6), floats(6))],
+    ),
+    "addbmm": (
+        lambda c, a, b: torch.addbmm(c, a, b, beta=0.5, alpha=2),
+        [(floats(4, 5), floats(3, 4, 6), floats(3, 6, 5))],
     ),
     "addmm_scales": (
         lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=2),
@@ -337,6 +373,18 @@ CONVOLUTIONS = {
     "circular_3d": (
         lambda x: F.pad(x, pad=(1, 2, 0, 4, 2, 0), mode="circular") * 2,
         [floats(2, 3, 4, 5, 6)],
+    ),
+    "bilinear_means": (
+        lambda x: (
+            F.interpolate(x, (4, 13), mode="bilinear", antialias=True),
+            F.interpolate(x, (12, 5), mode="bilinear", antialias=True, align_corners=True),
+            F.interpolate(x, scale_factor=0.4, mode="bilinear", antialias=True),
+        ),
+        [IMAGE, floats(1, 2, 31, 5)],
+    ),
+    "bicubic_means": (
+        lambda x: F.interpolate(x, (5, 6), mode="bicubic", antialias=True),
+        [IMAGE],
     ),
     "nearest": (lambda x: F.interpolate(x, scale_factor=2), [IMAGE]),
     "bilinear": (

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
+from ._special import special_functions
+
 aten = torch.ops.aten
 
 # One operator of the runtime computes each of these, or a few that a rule chooses.
@@ -31,6 +33,7 @@ _WHOLE = {
     aten.convolution_backward,
     aten.embedding,
     aten.embedding_dense_backward,
+    aten.eye,
     aten.gelu,
     aten.gelu_backward,
     aten.leaky_relu,
@@ -113,6 +116,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
         and not draws_random_numbers(overload)
     }
     kept[aten.native_dropout.default] = _dropout
+    kept |= special_functions() | _COMPOSED
     return kept
 
 
@@ -130,3 +134,64 @@ def _dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tenso
     if order != sorted(order):
         mask = mask.permute([order.index(axis) for axis in range(x.dim())])
     return torch.where(mask, x * (0.0 if p == 1 else 1 / (1 - p)), 0.0), mask
+
+
+def _batched_sum(
+    c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> torch.Tensor:
+    """addbmm: one product of matrices that stand side by side."""
+    count, rows, inner = a.shape
+    wide = a.permute(1, 0, 2).reshape(rows, count * inner)
+    return torch.addmm(c, wide, b.reshape(count * inner, -1), beta=beta, alpha=alpha)
+
+
+def _distance(x: torch.Tensor, y: torch.Tensor, p: Any = 2) -> torch.Tensor:
+    return torch.linalg.vector_norm(x - y, p)
+
+
+def _greater(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """fmax: of a number and a NaN the number."""
+    return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, torch.maximum(x, y)))
+
+
+def _less(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, torch.minimum(x, y)))
+
+
+def _unless_integers(function: Callable[..., Any]) -> Callable[..., Any]:
+    def composed(x: torch.Tensor, y: torch.Tensor) -> Any:
+        are_floating = x.dtype.is_floating_point and y.dtype == x.dtype
+        return function(x, y) if are_floating else NotImplemented
+
+    return composed
+
+
+def _is_negative(x: torch.Tensor) -> torch.Tensor:
+    """Whether a floating number has the sign bit, NaN not."""
+    return (x < 0) | ((x == 0) & (torch.reciprocal(x) < 0))
+
+
+def _signed_like(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    size = torch.abs(x)
+    return torch.where(_is_negative(y), -size, size)
+
+
+def _repeated(repeats: torch.Tensor, *, output_size: int | None = None) -> Any:
+    """0 as often as the first number says, then 1, and so on."""
+    if not isinstance(output_size, int) or output_size == 0:
+        return NotImplemented
+    ends = torch.cumsum(repeats, 0)
+    # What begins at the end of all, because the last ones are repeated 0 times, is cut off.
+    beginnings = torch.zeros(output_size + 1, dtype=ends.dtype, device=ends.device)
+    beginnings = beginnings.scatter_add(0, ends, torch.ones_like(ends))
+    return torch.cumsum(beginnings, 0)[:output_size].to(repeats.dtype)
+
+
+_COMPOSED: dict[Any, Callable[..., Any]] = {
+    aten.addbmm.default: _batched_sum,
+    aten.copysign.Tensor: _unless_integers(_signed_like),
+    aten.dist.default: _distance,
+    aten.fmax.default: _unless_integers(_greater),
+    aten.fmin.default: _unless_integers(_less),
+    aten.repeat_interleave.Tensor: _repeated,
+}

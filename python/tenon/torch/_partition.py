@@ -25,6 +25,7 @@ from . import (  # noqa: F401
     _rules_products,
     _rules_recurrent,
     _rules_reductions,
+    _rules_resizing,
     _rules_sampling,
     _rules_shapes,
     _rules_views,

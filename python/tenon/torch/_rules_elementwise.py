@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from ._graph import TYPES, GraphBuilder
@@ -15,7 +16,6 @@ from ._lowering import (
     rule,
     shape_of,
     size_hint,
-    target_of,
     type_of,
     unless_float,
     unless_number,
@@ -186,7 +186,16 @@ def _fmod(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.op("Mod", *_both(graph, node, type_of(node)), fmod=1)
 
 
-@rule(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, unless=_unless_float)
+def _unless_powers(node: torch.fx.Node) -> str:
+    if type_of(node).is_floating_point:
+        return _unless_float(node)
+    exponent = arguments(node)[1]
+    # Others may be negative, which PyTorch rounds in its own way.
+    is_square = isinstance(exponent, int) and exponent in (2, 3)
+    return _unless_number(node) if is_square else f"it computes in {type_of(node)}"
+
+
+@rule(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar, unless=_unless_powers)
 def _power(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     base, exponent = arguments(node)[:2]
     if exponent in (2, 3):
@@ -302,28 +311,34 @@ def _where(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     )
 
 
-_LOGICAL = {
-    aten.logical_and.default: "And",
-    aten.bitwise_and.Tensor: "And",
-    aten.logical_or.default: "Or",
-    aten.bitwise_or.Tensor: "Or",
-    aten.logical_xor.default: "Xor",
-    aten.bitwise_xor.Tensor: "Xor",
-}
+_LOGICAL = {aten.logical_and: "And", aten.logical_or: "Or", aten.logical_xor: "Xor"}
+_BITWISE = {aten.bitwise_and: "And", aten.bitwise_or: "Or", aten.bitwise_xor: "Xor"}
 
 
 def _unless_bool(node: torch.fx.Node) -> str:
     return "" if all(type_of(n) == torch.bool for n in node.all_input_nodes) else "it takes numbers"
 
 
-@rule(*_LOGICAL, unless=_unless_bool)
+@rule(*(packet.default for packet in _LOGICAL), unless=_unless_bool)
 def _logical(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op(_LOGICAL[target_of(node)], *_both(graph, node, torch.bool))
+    return graph.op(_LOGICAL[packet_of(node)], *_both(graph, node, torch.bool))
 
 
-@rule(aten.bitwise_not.default, unless=_unless_bool)
+@rule(
+    *(packet.Tensor for packet in _BITWISE),
+    *(packet.Scalar for packet in _BITWISE),
+    unless=_unless_numbers,
+)
+def _bitwise(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    dtype, op_type = type_of(node), _BITWISE[packet_of(node)]
+    names = _both(graph, node, dtype)
+    return graph.op(op_type if dtype == torch.bool else f"Bitwise{op_type}", *names)
+
+
+@rule(aten.bitwise_not.default)
 def _not(graph: GraphBuilder, node: torch.fx.Node) -> Any:
-    return graph.op("Not", graph.value(arguments(node)[0]))
+    op_type = "Not" if type_of(node) == torch.bool else "BitwiseNot"
+    return graph.op(op_type, graph.value(arguments(node)[0]))
 
 
 @rule(aten.logical_not.default)
@@ -369,3 +384,24 @@ def _arange(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     start, step = size_hint(arguments(node)[0]), argument(node, 2, "step", 1)
     (count,) = shape_of(node)
     return graph.constant([start + step * i for i in range(count)], type_of(node))
+
+
+@rule(aten._efficientzerotensor.default)
+def _zeros(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    return graph.expand(graph.constant(0, type_of(node)), shape_of(node))
+
+
+@rule(aten.eye.default, aten.eye.m, unless=unless_number)
+def _identity(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    dtype = type_of(node)
+    zeros = graph.expand(graph.constant(0, dtype), shape_of(node))
+    return graph.op("EyeLike", zeros)
+
+
+@rule(aten.tril_indices.default, aten.triu_indices.default)
+def _triangle(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    rows, columns = (size_hint(size) for size in arguments(node)[:2])
+    offset = size_hint(argument(node, 2, "offset", 0))
+    is_lower = node.target is aten.tril_indices.default
+    places: Any = (np.tril_indices if is_lower else np.triu_indices)(rows, offset, columns)
+    return graph.constant(places, type_of(node))
