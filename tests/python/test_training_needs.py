@@ -6,6 +6,7 @@ from __future__ import annotations
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ import tenon
 from onnx import TensorProto, helper, numpy_helper
 from tenon.training.api import CheckpointState, Module, Optimizer
 from tenon.training.artifacts import LossType, OptimType, generate_artifacts
+from tenon.training.onnxblock import loss
 
 FLOAT = np.float32
 MICROSOFT, TRAINING = "com.microsoft", "ai.onnx.preview.training"
@@ -300,6 +302,153 @@ def test_random_numbers_are_not_drawn_again(tmp_path: pathlib.Path) -> None:
         found.append([*losses, *(parameter.grad for _, parameter in state.parameters)])
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+
+
+CLASSES = 4100
+
+
+def headed(form: str, width: int, classes: int) -> tuple[onnx.ModelProto, np.ndarray]:
+    """An adapter x + x a b, and scores of it. Returns the weights of the scores, and their bias."""
+    rng = np.random.default_rng(6)
+    weights = rng.standard_normal((width, classes)) / width**0.5
+    bias = rng.standard_normal(classes) if form in ("bias", "gemm") else np.zeros(classes)
+    values = {"a": rng.standard_normal((width, 2)), "b": rng.standard_normal((2, width))}
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["low"]),
+        helper.make_node("MatMul", ["low", "b"], ["part"]),
+        helper.make_node("Add", ["x", "part"], ["hidden"]),
+    ]
+    constants = []
+    if form == "packed":
+        packed = Packed(classes, width)
+        weights = packed.weights.T
+        constants = packed.constants("head")
+        nodes.append(packed.node("head", "hidden", "scores"))
+    elif form == "gemm":
+        values |= {"head": weights.T, "bias": bias}
+        nodes.append(helper.make_node("Gemm", ["hidden", "head", "bias"], ["scores"], transB=1))
+    else:
+        values["head"] = weights
+        product = "scores" if form == "matrix" else "product"
+        nodes.append(helper.make_node("MatMul", ["hidden", "head"], [product]))
+        if form == "bias":
+            values["bias"] = bias
+            nodes.append(helper.make_node("Add", ["product", "bias"], ["scores"]))
+    constants += [numpy_helper.from_array(v.astype(FLOAT), name) for name, v in values.items()]
+    axes = ["n"] if form == "gemm" else ["batch", "n"]
+    x, y = floats("x", *axes, width), floats("scores", *axes, classes)
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return model_of(graph), np.vstack([weights, bias])
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize(
+    ("form", "settings"),
+    [
+        ("matrix", {}),
+        ("bias", {"ignore_index": -100}),
+        ("gemm", {"weight": np.linspace(0.5, 2, CLASSES), "ignore_index": 5}),
+        ("packed", {"weight": np.linspace(0.5, 2, CLASSES)}),
+        ("matrix", {"reduction": "sum", "ignore_index": 5}),
+    ],
+)
+def test_scores_of_many_classes(
+    form: str, settings: dict[str, Any], recompute: bool, tmp_path: pathlib.Path
+) -> None:
+    """TR-3: parts of the rows are compared with their labels in turn. Losses and gradients are
+    those of all rows, in float64."""
+    width = 6
+    model, head = headed(form, width, CLASSES)
+    generate_artifacts(
+        model,
+        requires_grad=["a", "b"],
+        loss=loss.CrossEntropyLoss(**settings),
+        artifact_directory=tmp_path,
+        recompute=recompute,
+    )
+    graph = onnx.load(tmp_path / "training_model.onnx").graph
+    assert [n.op_type for n in graph.node].count("SoftmaxCrossEntropyLoss") == 8
+    graph = onnx.load(tmp_path / "eval_model.onnx").graph
+    assert [n.op_type for n in graph.node].count("SoftmaxCrossEntropyLoss") == 1
+    state = CheckpointState.load_checkpoint(tmp_path / "checkpoint")
+    module = Module(tmp_path / "training_model.onnx", state, tmp_path / "eval_model.onnx")
+    a, b = (state.parameters[name].data.astype(float) for name in "ab")
+    rng = np.random.default_rng(7)
+    for count in (3, 45, 150, 1):
+        shape = (count,) if form == "gemm" else (2, count)
+        x = rng.standard_normal((*shape, width)).astype(FLOAT)
+        labels = rng.integers(0, CLASSES, shape)
+        if "ignore_index" in settings:
+            labels.flat[-1:] = settings["ignore_index"]
+            labels.flat[0] = 7
+        flat, chosen = x.reshape(-1, width).astype(float), labels.ravel()
+        factor = np.where(chosen == settings.get("ignore_index"), 0, 1.0)
+        chosen = np.where(factor == 0, 0, chosen)
+        factor = factor * settings.get("weight", np.ones(CLASSES)).astype(FLOAT)[chosen]
+        divisor = 1 if settings.get("reduction") == "sum" else factor.sum()
+        scores = (flat + flat @ a @ b) @ head[:-1] + head[-1]
+        scores -= scores.max(1, keepdims=True)
+        chances = np.exp(scores)
+        chances /= chances.sum(1, keepdims=True)
+        rows = np.arange(len(flat))
+        expected = -(np.log(chances[rows, chosen]) * factor).sum() / divisor
+        chances[rows, chosen] -= 1
+        slope = (chances * factor[:, None] / divisor) @ head[:-1].T
+        module.train()
+        np.testing.assert_allclose(module(x, labels), expected, 1e-5)
+        for name, wanted in (("a", flat.T @ slope @ b.T), ("b", (flat @ a).T @ slope)):
+            found = state.parameters[name].grad
+            scale = np.abs(wanted).max()
+            np.testing.assert_allclose(found / scale, wanted / scale, 0, 1e-5)
+        module.lazy_reset_grad()
+        module.eval()
+        np.testing.assert_allclose(module(x, labels), expected, 1e-5)
+
+
+def test_nothing_but_ignored_labels(tmp_path: pathlib.Path) -> None:
+    """As where the scores are not divided: the loss is no number, and no gradient comes of it."""
+    for classes in (CLASSES, 50):
+        model, _ = headed("matrix", 6, classes)
+        generate_artifacts(
+            model,
+            requires_grad=["a", "b"],
+            loss=loss.CrossEntropyLoss(ignore_index=1),
+            artifact_directory=tmp_path,
+        )
+        state = CheckpointState.load_checkpoint(tmp_path / "checkpoint")
+        module = Module(tmp_path / "training_model.onnx", state)
+        assert np.isnan(module(np.ones((1, 9, 6), FLOAT), np.ones((1, 9), np.int64)))
+        assert not any(parameter.grad.any() for _, parameter in state.parameters)
+
+
+def test_scores_that_are_read_elsewhere_stay_whole(tmp_path: pathlib.Path) -> None:
+    model, _ = headed("matrix", 6, CLASSES)
+    for trained, more in (("a", ["scores"]), ("head", [])):
+        generate_artifacts(
+            model,
+            requires_grad=[trained],
+            loss=LossType.CrossEntropyLoss,
+            artifact_directory=tmp_path,
+            additional_output_names=more,
+        )
+        graph = onnx.load(tmp_path / "training_model.onnx").graph
+        assert [n.op_type for n in graph.node].count("SoftmaxCrossEntropyLoss") == 1
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_scores_are_in_memory_in_part(tmp_path: pathlib.Path) -> None:
+    """TR-3: of 63 MiB of scores an eighth, and as much again of their gradients."""
+    width, rows, classes = 16, 1000, 1 << 14
+    model, _ = headed("gemm", width, classes)
+    generate_artifacts(
+        model,
+        requires_grad=["a", "b"],
+        loss=LossType.CrossEntropyLoss,
+        artifact_directory=tmp_path,
+    )
+    arguments = [sys.executable, "-c", STEPS_OF_MODULE, tmp_path, str(width), str(rows)]
+    run = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    assert float(run.stdout.split()[0]) < 40, run.stdout
 
 
 # --- TR-4 ---

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx
 
+from ._chunked_loss import run_in_turn, split_loss
 from ._gradients import (
     Parameters,
     evaluation_model,
@@ -116,9 +117,12 @@ class TrainingBlock(Block):
         set_outputs(model, outputs)
         self._parameters = move_parameters_to_inputs(model, self._trained, self._frozen)
         evaluation = evaluation_model(model)
+        parts = split_loss(model, outputs[0], outputs, self._trained)
         training = training_model(model, outputs[0], self._trained, current_library())
         if self.recomputes:
-            recompute_activations(training, outputs)
+            recompute_activations(training, [parts.hidden] if parts else outputs)
+        if parts is not None:
+            run_in_turn(training, parts)
         self._models = (training, evaluation)
         self.base.CopyFrom(training)
         return output
