@@ -1,6 +1,8 @@
 // Pad: adds elements around a tensor or, with negative pads, removes some.
 #include <algorithm>
+#include <cstring>
 #include <span>
+#include <type_traits>
 
 #include "ops/framework/element.h"
 #include "ops/framework/op_row.h"
@@ -16,13 +18,44 @@ Status InferPads(const Dims& pads, const std::optional<Shape>& axes, PadMode mod
   return context.SetOutput(0, std::move(y));
 }
 
+// Copies `count` elements. Calls of memcpy would take longer than the copies of short rows.
+template <class T>
+void CopyElements(const T* from, T* to, int64_t count) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    constexpr size_t kStep = 16, kMost = 512;
+    const size_t bytes = static_cast<size_t>(count) * sizeof(T);
+    if (bytes >= kStep && bytes <= kMost) {
+      const auto* source = reinterpret_cast<const std::byte*>(from);
+      auto* target = reinterpret_cast<std::byte*>(to);
+      for (size_t at = 0; at + kStep < bytes; at += kStep) {
+        std::memcpy(target + at, source + at, kStep);
+      }
+      std::memcpy(target + bytes - kStep, source + bytes - kStep, kStep);
+      return;
+    }
+  }
+  std::copy_n(from, count, to);
+}
+
+template <class T>
+void FillElements(T* to, int64_t count, T value) {  // by value: it is not a part of `to`
+  for (int64_t i = 0; i < count; ++i) to[i] = value;
+}
+
 // Output rows are copied one by one: padding before, the middle in one piece, and padding after.
 template <class T>
 class Padding {
  public:
   // There is at least one axis.
   Padding(const T* input, T* output, std::span<const PadAxis> axes, PadMode mode, T value)
-      : input_(input), output_(output), axes_(axes), mode_(mode), value_(std::move(value)) {}
+      : input_(input), output_(output), axes_(axes), mode_(mode), value_(std::move(value)) {
+    const PadAxis last = axes_.back();
+    if (mode_ == PadMode::kConstant) return;
+    for (int64_t i = 0; i < last.out; ++i) {
+      if (i == last.before) i += last.kept;
+      if (i < last.out) sources_.push_back(last.SourceOf(i, mode_));
+    }
+  }
 
   void Run(ThreadPool& threads) const {
     size_t rows = 1;
@@ -50,33 +83,51 @@ class Padding {
       rest /= axes_[i].out;
     }
     T* target = output_ + static_cast<int64_t>(row) * axes_.back().out;
-    for (size_t i = 0; i < count; ++i, ++at, target += axes_.back().out) {
+    const auto end_at = at + static_cast<int64_t>(count);
+    while (at < end_at) {
+      // Where rows are neighbours in the input, too, the next one is known.
       const int64_t source = above < 0 ? -1 : inner.SourceOf(at, mode_);
-      CopyRow(source < 0 ? -1 : above * inner.in + source, target);
+      const bool is_kept = at >= inner.before && at < inner.before + inner.kept;
+      int64_t next = at + 1;
+      if (source < 0) {
+        next = above >= 0 && at < inner.before ? std::min(end_at, inner.before) : end_at;
+        std::fill_n(target, (next - at) * axes_.back().out, value_);
+      } else {
+        if (is_kept) next = std::min({end_at, inner.before + inner.kept, at + kRows});
+        CopyNeighbours(above * inner.in + source, next - at, target);
+      }
+      target += (next - at) * axes_.back().out;
+      at = next;
     }
     return count;
   }
 
-  // From row `source_row` of the input, or from the constant if that is negative.
-  void CopyRow(int64_t source_row, T* target) const {
+  static constexpr int64_t kRows = 16;  // at once: their ends are padded after the copies
+
+  // Rows of the input from `row` on.
+  void CopyNeighbours(int64_t row, int64_t count, T* target) const {
     const PadAxis last = axes_.back();
-    if (source_row < 0) {
-      std::fill_n(target, last.out, value_);
+    const T* const first = input_ + row * last.in;
+    const int64_t after = last.before + last.kept;
+    for (int64_t i = 0; i < count; ++i) {
+      CopyElements(first + i * last.in + last.first, target + i * last.out + last.before,
+                   last.kept);
+    }
+    if (mode_ == PadMode::kConstant) {
+      // What comes after a row and what comes before the next one are neighbours.
+      FillElements(target, last.before, value_);
+      for (int64_t i = 1; i < count; ++i) {
+        FillElements(target + (i - 1) * last.out + after, last.out - last.kept, value_);
+      }
+      FillElements(target + (count - 1) * last.out + after, last.out - after, value_);
       return;
     }
-    const T* source = input_ + source_row * last.in;
-    FillFromEnds(source, target, 0, last.before);
-    std::copy_n(source + last.first, last.kept, target + last.before);
-    FillFromEnds(source, target, last.before + last.kept, last.out);
-  }
-
-  void FillFromEnds(const T* source, T* target, int64_t begin, int64_t end) const {
-    const PadMode mode = mode_;  // the destination is not a part of these copies
-    const PadAxis last = axes_.back();
-    if (mode == PadMode::kConstant) {
-      std::fill(target + begin, target + end, value_);
-    } else {
-      for (int64_t i = begin; i < end; ++i) target[i] = source[last.SourceOf(i, mode)];
+    const std::span<const int64_t> sources = sources_;
+    for (int64_t i = 0; i < count; ++i) {
+      const T* const source = first + i * last.in;
+      T *const begin = target + i * last.out, *const end = begin + after;
+      for (int64_t k = 0; k < last.before; ++k) begin[k] = source[sources[k]];
+      for (int64_t k = 0; k < last.out - after; ++k) end[k] = source[sources[last.before + k]];
     }
   }
 
@@ -85,6 +136,7 @@ class Padding {
   std::span<const PadAxis> axes_;
   PadMode mode_;
   T value_;
+  PooledVector<int64_t> sources_;  // of the last axis' padding, unless it is constant
 };
 
 // `value` points to an element of the input's type, or is null for the type's zero.
