@@ -16,6 +16,7 @@
 namespace tenon::kernels {
 struct GridTable {
   decltype(&FindAxisTaps) find;
+  decltype(&FindPlaneTaps) find_plane;
   decltype(&JoinTaps) join;
   decltype(&AddSampled) add;
   decltype(&ContractTaps) contract;
@@ -77,34 +78,48 @@ HWY_INLINE V Reflected(const GridAxis& axis, V x, V& slope) {
   return hn::IfThenElseZero(is_finite, x);
 }
 
+// The position along the axis of a normalized one, inside if the padding says so, and the slope.
+HWY_INLINE V PositionOn(const GridAxis& axis, V normalized, V& slope) {
+  const float dim = static_cast<float>(axis.dim), last = dim - 1;
+  const V one = Number(1), zero = hn::Zero(D()), half = Number(0.5f);
+  const V sum = hn::Add(normalized, one);
+  V x = axis.align_corners ? hn::Mul(hn::Mul(sum, half), Number(last))
+                           : hn::Mul(hn::Sub(hn::Mul(sum, Number(dim)), one), half);
+  slope = Number((axis.align_corners ? last : dim) / 2);
+  if (axis.taps == 1) x = hn::Round(x);
+  if (axis.padding != GridPadding::kZeros && axis.taps != 4) {
+    if (axis.padding == GridPadding::kReflection) x = Reflected(axis, x, slope);
+    slope = hn::IfThenElseZero(hn::And(hn::Gt(x, zero), hn::Lt(x, Number(last))), slope);
+    x = Inside(x, last);
+  }
+  return x;
+}
+
+// The elements at whole positions; -1 where there is none.
+HWY_INLINE hn::Vec<hn::RebindToSigned<D>> ElementsAt(const GridAxis& axis, V at) {
+  const float last = static_cast<float>(axis.dim) - 1;
+  if (axis.padding != GridPadding::kZeros) {
+    at = Inside(at, last);
+  } else {
+    const auto is_there = hn::And(hn::Ge(at, hn::Zero(D())), hn::Le(at, Number(last)));
+    at = hn::IfThenElse(is_there, at, Number(-1));
+  }
+  return hn::ConvertTo(hn::RebindToSigned<D>(), at);
+}
+
 // Finds the taps of a vector of positions.
 void FindVector(const GridAxis& axis, size_t count, int32_t* indices, float* weights,
                 float* slopes) {
   const D d;
   const hn::RebindToSigned<D> di;
-  const float dim = static_cast<float>(axis.dim), last = dim - 1;
-  const V one = Number(1), zero = hn::Zero(d), half = Number(0.5f);
-  const V sum = hn::Add(hn::LoadU(d, weights), one);
-  V x = axis.align_corners ? hn::Mul(hn::Mul(sum, half), Number(last))
-                           : hn::Mul(hn::Sub(hn::Mul(sum, Number(dim)), one), half);
-  V slope = Number((axis.align_corners ? last : dim) / 2);
-  const bool is_cubic = axis.taps == 4, is_inside = axis.padding != GridPadding::kZeros;
-  if (axis.taps == 1) x = hn::Round(x);
-  if (is_inside && !is_cubic) {
-    if (axis.padding == GridPadding::kReflection) x = Reflected(axis, x, slope);
-    slope = hn::IfThenElseZero(hn::And(hn::Gt(x, zero), hn::Lt(x, Number(last))), slope);
-    x = Inside(x, last);
-  }
+  const bool is_cubic = axis.taps == 4;
+  const V one = Number(1), zero = hn::Zero(d);
+  V slope;
+  const V x = PositionOn(axis, hn::LoadU(d, weights), slope);
   const V floor = hn::Floor(x), ratio = hn::Sub(x, floor), rest = hn::Sub(one, ratio);
   for (size_t k = 0; k < axis.taps; ++k) {
-    V at = hn::Add(floor, Number(static_cast<float>(static_cast<int>(k) - is_cubic)));
-    if (is_inside) {
-      at = Inside(at, last);
-    } else {
-      const auto is_there = hn::And(hn::Ge(at, zero), hn::Le(at, Number(last)));
-      at = hn::IfThenElse(is_there, at, Number(-1));
-    }
-    hn::StoreU(hn::ConvertTo(di, at), di, indices + k * count);
+    const V at = hn::Add(floor, Number(static_cast<float>(static_cast<int>(k) - is_cubic)));
+    hn::StoreU(ElementsAt(axis, at), di, indices + k * count);
   }
   const auto put = [&](size_t k, V weight, V derivative) HWY_ATTR {
     hn::StoreU(weight, d, weights + k * count);
@@ -143,6 +158,62 @@ void Find(const GridAxis& axis, size_t count, int32_t* indices, float* weights, 
   }
 }
 
+// The index of an element of a plane; all bits are set where there is none.
+template <class VI>
+HWY_INLINE VI Joined(VI outer, VI inner, VI stride) {
+  return hn::Or(hn::Add(hn::Mul(outer, stride), inner), hn::ShiftRight<31>(hn::Or(outer, inner)));
+}
+
+HWY_INLINE void FindPlaneVector(const GridAxis& rows, const GridAxis& columns, size_t count,
+                                const float* positions, int32_t* indices, float* weights) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const V one = Number(1);
+  const auto stride = hn::Set(di, static_cast<int32_t>(columns.dim));
+  V x, y, slope;
+  hn::LoadInterleaved2(d, positions, x, y);
+  x = PositionOn(columns, x, slope);
+  y = PositionOn(rows, y, slope);
+  const V left = hn::Floor(x), top = hn::Floor(y);
+  const auto column = ElementsAt(columns, left), row = ElementsAt(rows, top);
+  hn::StoreU(Joined(row, column, stride), di, indices);
+  if (rows.taps == 1) {
+    hn::StoreU(one, d, weights);
+    return;
+  }
+  const auto next_column = ElementsAt(columns, hn::Add(left, one));
+  const auto next_row = ElementsAt(rows, hn::Add(top, one));
+  hn::StoreU(Joined(row, next_column, stride), di, indices + count);
+  hn::StoreU(Joined(next_row, column, stride), di, indices + 2 * count);
+  hn::StoreU(Joined(next_row, next_column, stride), di, indices + 3 * count);
+  const V right = hn::Sub(x, left), below = hn::Sub(y, top);
+  const V before = hn::Sub(one, right), above = hn::Sub(one, below);
+  hn::StoreU(hn::Mul(above, before), d, weights);
+  hn::StoreU(hn::Mul(above, right), d, weights + count);
+  hn::StoreU(hn::Mul(below, before), d, weights + 2 * count);
+  hn::StoreU(hn::Mul(below, right), d, weights + 3 * count);
+}
+
+void FindPlane(const GridAxis& given_rows, const GridAxis& given_columns, size_t count,
+               const float* positions, int32_t* indices, float* weights) {
+  const GridAxis rows = given_rows, columns = given_columns;  // no store can change these
+  const size_t lanes = hn::Lanes(D());
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    FindPlaneVector(rows, columns, count, positions + 2 * i, indices + i, weights + i);
+  }
+  if (i == count) return;
+  constexpr size_t kMostLanes = HWY_MAX_BYTES / sizeof(float);
+  float last_positions[2 * kMostLanes] = {}, last_weights[4 * kMostLanes];
+  int32_t last_indices[4 * kMostLanes];
+  std::copy_n(positions + 2 * i, 2 * (count - i), last_positions);
+  FindPlaneVector(rows, columns, lanes, last_positions, last_indices, last_weights);
+  for (size_t k = 0; k < rows.taps * columns.taps; ++k) {
+    std::copy_n(last_indices + k * lanes, count - i, indices + k * count + i);
+    std::copy_n(last_weights + k * lanes, count - i, weights + k * count + i);
+  }
+}
+
 void Join(int64_t dim, const int32_t* indices, const float* weights, const int32_t* own_indices,
           const float* own_weights, int32_t* to_indices, float* to_weights, size_t n) {
   const D d;
@@ -152,9 +223,7 @@ void Join(int64_t dim, const int32_t* indices, const float* weights, const int32
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto outer = hn::LoadU(di, indices + i), inner = hn::LoadU(di, own_indices + i);
-    const auto joined = hn::Add(hn::Mul(outer, hn::Set(di, stride)), inner);
-    // All bits are set where one of them is negative.
-    hn::StoreU(hn::Or(joined, hn::ShiftRight<31>(hn::Or(outer, inner))), di, to_indices + i);
+    hn::StoreU(Joined(outer, inner, hn::Set(di, stride)), di, to_indices + i);
     hn::StoreU(hn::Mul(hn::LoadU(d, weights + i), hn::LoadU(d, own_weights + i)), d,
                to_weights + i);
   }
@@ -228,7 +297,7 @@ void Contract(size_t taps, const float* terms, const float* factors, float* to, 
   }
 }
 
-const GridTable kTable = {&Find, &Join, &Add, &Contract};
+const GridTable kTable = {&Find, &FindPlane, &Join, &Add, &Contract};
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -241,6 +310,12 @@ namespace tenon::kernels {
 void FindAxisTaps(const GridAxis& axis, size_t count, int32_t* indices, float* weights,
                   float* slopes) {
   TENON_SELECT_TABLE(GridTable, kTable).find(axis, count, indices, weights, slopes);
+}
+
+void FindPlaneTaps(const GridAxis& rows, const GridAxis& columns, size_t count,
+                   const float* positions, int32_t* indices, float* weights) {
+  TENON_SELECT_TABLE(GridTable, kTable)
+      .find_plane(rows, columns, count, positions, indices, weights);
 }
 
 void JoinTaps(int64_t dim, const int32_t* indices, const float* weights, const int32_t* own_indices,

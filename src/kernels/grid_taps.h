@@ -24,6 +24,11 @@ struct GridAxis {
 void FindAxisTaps(const GridAxis& axis, size_t count, int32_t* indices, float* weights,
                   float* slopes);
 
+// The same for positions in a plane, pairs that begin with the column, and at most 2 taps along
+// each axis. Those of a row are neighbours: tap k of the rows and j of the columns is k * taps + j.
+void FindPlaneTaps(const GridAxis& rows, const GridAxis& columns, size_t count,
+                   const float* positions, int32_t* indices, float* weights);
+
 // Joins the taps of n positions along some axes, one each, with those along a further one of `dim`
 // elements. The results may take the place of the first ones.
 void JoinTaps(int64_t dim, const int32_t* indices, const float* weights, const int32_t* own_indices,

@@ -112,8 +112,9 @@ Status PickElements(const SampleSizes& sizes, const SampleOptions& options,
                       [&](const kernels::ResizeTaps<P>& taps, size_t map, size_t result) {
                         for (size_t i = 0; i < taps.out; ++i) {
                           const int32_t index = taps.indices[i];
-                          to[result + i] =
-                              index < 0 ? zero : from[map + static_cast<size_t>(index)];
+                          // Both are read: where positions lie outside is hard to predict.
+                          const T& inside = from[map + static_cast<size_t>(std::max(index, 0))];
+                          to[result + i] = index < 0 ? zero : inside;
                         }
                       });
   });

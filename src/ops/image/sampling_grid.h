@@ -209,6 +209,10 @@ class Grid {
   void FindVectors(size_t begin, size_t count, int32_t* indices, float* weights,
                    float* work) const {
     const size_t per_axis = options_.taps();
+    if (rank_ == 2 && per_axis <= 2) {
+      const float* positions = grid_.data<float>() + 2 * begin;
+      return kernels::FindPlaneTaps(Axis(0), Axis(1), count, positions, indices, weights);
+    }
     size_t size = per_axis * count;
     CopyPositions(0, begin, count, weights);
     kernels::FindAxisTaps(Axis(0), count, indices, weights, nullptr);
