@@ -78,21 +78,13 @@ HWY_INLINE V Reflected(const GridAxis& axis, V x, V& slope) {
   return hn::IfThenElseZero(is_finite, x);
 }
 
-// The position along the axis of a normalized one, inside if the padding says so, and the slope.
-HWY_INLINE V PositionOn(const GridAxis& axis, V normalized, V& slope) {
-  const float dim = static_cast<float>(axis.dim), last = dim - 1;
-  const V one = Number(1), zero = hn::Zero(D()), half = Number(0.5f);
-  const V sum = hn::Add(normalized, one);
-  V x = axis.align_corners ? hn::Mul(hn::Mul(sum, half), Number(last))
-                           : hn::Mul(hn::Sub(hn::Mul(sum, Number(dim)), one), half);
-  slope = Number((axis.align_corners ? last : dim) / 2);
-  if (axis.taps == 1) x = hn::Round(x);
-  if (axis.padding != GridPadding::kZeros && axis.taps != 4) {
-    if (axis.padding == GridPadding::kReflection) x = Reflected(axis, x, slope);
-    slope = hn::IfThenElseZero(hn::And(hn::Gt(x, zero), hn::Lt(x, Number(last))), slope);
-    x = Inside(x, last);
-  }
-  return x;
+// The position along the axis of a normalized one.
+HWY_INLINE V PositionOn(const GridAxis& axis, V normalized) {
+  const float dim = static_cast<float>(axis.dim);
+  const V one = Number(1), half = Number(0.5f), sum = hn::Add(normalized, one);
+  const V x = axis.align_corners ? hn::Mul(hn::Mul(sum, half), Number(dim - 1))
+                                 : hn::Mul(hn::Sub(hn::Mul(sum, Number(dim)), one), half);
+  return axis.taps == 1 ? hn::Round(x) : x;
 }
 
 // The elements at whole positions; -1 where there is none.
@@ -114,8 +106,14 @@ void FindVector(const GridAxis& axis, size_t count, int32_t* indices, float* wei
   const hn::RebindToSigned<D> di;
   const bool is_cubic = axis.taps == 4;
   const V one = Number(1), zero = hn::Zero(d);
-  V slope;
-  const V x = PositionOn(axis, hn::LoadU(d, weights), slope);
+  const float dim = static_cast<float>(axis.dim), last = dim - 1;
+  V x = PositionOn(axis, hn::LoadU(d, weights));
+  V slope = Number((axis.align_corners ? last : dim) / 2);
+  if (axis.padding != GridPadding::kZeros && !is_cubic) {
+    if (axis.padding == GridPadding::kReflection) x = Reflected(axis, x, slope);
+    slope = hn::IfThenElseZero(hn::And(hn::Gt(x, zero), hn::Lt(x, Number(last))), slope);
+    x = Inside(x, last);
+  }
   const V floor = hn::Floor(x), ratio = hn::Sub(x, floor), rest = hn::Sub(one, ratio);
   for (size_t k = 0; k < axis.taps; ++k) {
     const V at = hn::Add(floor, Number(static_cast<float>(static_cast<int>(k) - is_cubic)));
@@ -170,10 +168,14 @@ HWY_INLINE void FindPlaneVector(const GridAxis& rows, const GridAxis& columns, s
   const hn::RebindToSigned<D> di;
   const V one = Number(1);
   const auto stride = hn::Set(di, static_cast<int32_t>(columns.dim));
-  V x, y, slope;
+  V x, y;
   hn::LoadInterleaved2(d, positions, x, y);
-  x = PositionOn(columns, x, slope);
-  y = PositionOn(rows, y, slope);
+  x = PositionOn(columns, x);
+  y = PositionOn(rows, y);
+  if (rows.padding == GridPadding::kBorder) {
+    x = Inside(x, static_cast<float>(columns.dim) - 1);
+    y = Inside(y, static_cast<float>(rows.dim) - 1);
+  }
   const V left = hn::Floor(x), top = hn::Floor(y);
   const auto column = ElementsAt(columns, left), row = ElementsAt(rows, top);
   hn::StoreU(Joined(row, column, stride), di, indices);
@@ -197,20 +199,21 @@ HWY_INLINE void FindPlaneVector(const GridAxis& rows, const GridAxis& columns, s
 void FindPlane(const GridAxis& given_rows, const GridAxis& given_columns, size_t count,
                const float* positions, int32_t* indices, float* weights) {
   const GridAxis rows = given_rows, columns = given_columns;  // no store can change these
-  const size_t lanes = hn::Lanes(D());
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    FindPlaneVector(rows, columns, count, positions + 2 * i, indices + i, weights + i);
-  }
-  if (i == count) return;
   constexpr size_t kMostLanes = HWY_MAX_BYTES / sizeof(float);
+  const size_t lanes = hn::Lanes(D());
   float last_positions[2 * kMostLanes] = {}, last_weights[4 * kMostLanes];
   int32_t last_indices[4 * kMostLanes];
-  std::copy_n(positions + 2 * i, 2 * (count - i), last_positions);
-  FindPlaneVector(rows, columns, lanes, last_positions, last_indices, last_weights);
-  for (size_t k = 0; k < rows.taps * columns.taps; ++k) {
-    std::copy_n(last_indices + k * lanes, count - i, indices + k * count + i);
-    std::copy_n(last_weights + k * lanes, count - i, weights + k * count + i);
+  for (size_t i = 0; i < count; i += lanes) {
+    const size_t rest = count - i;
+    const bool is_last = rest < lanes;
+    if (is_last) std::copy_n(positions + 2 * i, 2 * rest, last_positions);
+    FindPlaneVector(rows, columns, is_last ? lanes : count,
+                    is_last ? last_positions : positions + 2 * i,
+                    is_last ? last_indices : indices + i, is_last ? last_weights : weights + i);
+    for (size_t k = 0; is_last && k < rows.taps * columns.taps; ++k) {
+      std::copy_n(last_indices + k * lanes, rest, indices + k * count + i);
+      std::copy_n(last_weights + k * lanes, rest, weights + k * count + i);
+    }
   }
 }
 

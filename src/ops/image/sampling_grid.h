@@ -193,23 +193,35 @@ class Grid {
     if constexpr (std::is_same_v<T, float>) {
       if (IsServed()) return FindVectors(begin, count, indices, weights, work);
     }
-    VisitNumber(grid_.type(), [&]<class G>(G) {
-      const G* positions = grid_.data<G>() + begin * rank_;
-      for (size_t i = 0; i < count; ++i, positions += rank_) {
-        std::array<AxisTaps<T>, kMaxSampledRank> taps;
-        for (size_t axis = 0; axis < rank_; ++axis) {
-          taps[axis] = axes_[axis].Taps(static_cast<T>(Widen(positions[rank_ - 1 - axis])));
-        }
-        CombineTaps<T>({taps.data(), rank_}, dims_, count, indices + i, weights + i);
+    // Some at a time, so that only their conversion is compiled for each type of grid.
+    constexpr size_t kAtOnce = 64;
+    std::array<T, kAtOnce * kMaxSampledRank> positions;
+    for (size_t i = 0; i < count; ++i) {
+      if (i % kAtOnce == 0) {
+        Convert((begin + i) * rank_, std::min(kAtOnce, count - i) * rank_, positions.data());
       }
-    });
+      const T* position = positions.data() + i % kAtOnce * rank_;
+      std::array<AxisTaps<T>, kMaxSampledRank> taps;
+      for (size_t axis = 0; axis < rank_; ++axis) {
+        taps[axis] = axes_[axis].Taps(position[rank_ - 1 - axis]);
+      }
+      CombineTaps<T>({taps.data(), rank_}, dims_, count, indices + i, weights + i);
+    }
   }
 
  private:
+  // Elements [begin, begin + count) of the grid as T.
+  void Convert(size_t begin, size_t count, T* to) const {
+    VisitNumber(grid_.type(), [&]<class G>(G) {
+      const G* from = grid_.data<G>() + begin;
+      for (size_t i = 0; i < count; ++i) to[i] = static_cast<T>(Widen(from[i]));
+    });
+  }
+
   void FindVectors(size_t begin, size_t count, int32_t* indices, float* weights,
                    float* work) const {
     const size_t per_axis = options_.taps();
-    if (rank_ == 2 && per_axis <= 2) {
+    if (rank_ == 2 && per_axis <= 2 && options_.padding != Padding::kReflection) {
       const float* positions = grid_.data<float>() + 2 * begin;
       return kernels::FindPlaneTaps(Axis(0), Axis(1), count, positions, indices, weights);
     }

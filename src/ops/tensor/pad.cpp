@@ -47,15 +47,13 @@ template <class T>
 class Padding {
  public:
   // There is at least one axis.
-  Padding(const T* input, T* output, std::span<const PadAxis> axes, PadMode mode, T value)
-      : input_(input), output_(output), axes_(axes), mode_(mode), value_(std::move(value)) {
-    const PadAxis last = axes_.back();
-    if (mode_ == PadMode::kConstant) return;
-    for (int64_t i = 0; i < last.out; ++i) {
-      if (i == last.before) i += last.kept;
-      if (i < last.out) sources_.push_back(last.SourceOf(i, mode_));
-    }
-  }
+  Padding(const T* input, T* output, const PadAxes& axes, PadMode mode, T value)
+      : input_(input),
+        output_(output),
+        axes_(axes.span()),
+        sources_(axes.sources()),
+        mode_(mode),
+        value_(std::move(value)) {}
 
   void Run(ThreadPool& threads) const {
     size_t rows = 1;
@@ -122,21 +120,21 @@ class Padding {
       FillElements(target + (count - 1) * last.out + after, last.out - after, value_);
       return;
     }
-    const std::span<const int64_t> sources = sources_;
+    const int64_t *const before = sources_.data(), *const behind = before + last.before;
     for (int64_t i = 0; i < count; ++i) {
       const T* const source = first + i * last.in;
       T *const begin = target + i * last.out, *const end = begin + after;
-      for (int64_t k = 0; k < last.before; ++k) begin[k] = source[sources[k]];
-      for (int64_t k = 0; k < last.out - after; ++k) end[k] = source[sources[last.before + k]];
+      for (int64_t k = 0; k < last.before; ++k) begin[k] = source[before[k]];
+      for (int64_t k = 0; k < last.out - after; ++k) end[k] = source[behind[k]];
     }
   }
 
   const T* input_;
   T* output_;
   std::span<const PadAxis> axes_;
+  std::span<const int64_t> sources_;
   PadMode mode_;
   T value_;
-  PooledVector<int64_t> sources_;  // of the last axis' padding, unless it is constant
 };
 
 // `value` points to an element of the input's type, or is null for the type's zero.
@@ -150,8 +148,7 @@ Status RunPads(const Shape& pads, const std::optional<Shape>& axes, PadMode mode
   VisitElement(input.type(), [&](auto element) {
     using T = decltype(element);
     const T constant = value ? *static_cast<const T*>(value) : T();
-    Padding<T>(input.data<T>(), output.data<T>(), pad_axes.span(), mode, constant)
-        .Run(context.threads());
+    Padding<T>(input.data<T>(), output.data<T>(), pad_axes, mode, constant).Run(context.threads());
   });
   return OkStatus();
 }

@@ -89,7 +89,16 @@ Result<PadAxes> PadAxes::Make(const Shape& in, const Shape& out, const Shape& pa
   if (rank == 0) result.axes_[0] = {0, 0, 1, 1, 1};
   result.count_ = std::max<size_t>(1, rank);
   result.Merge(mode);
+  if (mode != PadMode::kConstant) result.FindSources(mode);
   return result;
+}
+
+void PadAxes::FindSources(PadMode mode) {
+  const PadAxis& last = axes_[count_ - 1];
+  for (int64_t i = 0; i < last.out; ++i) {
+    if (i == last.before) i += last.kept;
+    if (i < last.out) sources_.push_back(last.SourceOf(i, mode));
+  }
 }
 
 // Merges axes if one can absorb the other: an outer one of a single element, or an inner one that

@@ -63,14 +63,19 @@ class PadAxes {
                               const std::optional<Shape>& axes, PadMode mode);
 
   std::span<const PadAxis> span() const { return std::span(axes_).first(count_); }
+  // Which elements of the last axis go before and after those that are kept; none if the padding
+  // is constant.
+  std::span<const int64_t> sources() const { return sources_; }
 
  private:
   static constexpr size_t kMaxRank = 32;
 
   void Merge(PadMode mode);
+  void FindSources(PadMode mode);
 
   std::array<PadAxis, kMaxRank> axes_;
   size_t count_ = 0;
+  PooledVector<int64_t> sources_;
 };
 
 }  // namespace tenon
