@@ -97,6 +97,17 @@ size_t TaskBytes(const SampleSizes& sizes, const KernelContext& context) {
   return context.TaskScratchBytes(sizes.tasks(), sizes.task_bytes<T>());
 }
 
+// An element is read for each index, without a branch: where positions lie outside is hard to
+// predict.
+template <class T>
+void PickFrom(const int32_t* indices, size_t count, const T* x, T* to, const T& zero) {
+  for (size_t i = 0; i < count; ++i) {
+    const int32_t index = indices[i];
+    const T* const element = x + std::max(index, 0);
+    to[i] = *(index < 0 ? &zero : element);
+  }
+}
+
 // The nearest elements, of any type; positions are computed in P.
 template <class P>
 Status PickElements(const SampleSizes& sizes, const SampleOptions& options,
@@ -110,12 +121,7 @@ Status PickElements(const SampleSizes& sizes, const SampleOptions& options,
     T* to = context.Output(0).data<T>();
     return SampleMaps(sizes, grid, context, memory,
                       [&](const kernels::ResizeTaps<P>& taps, size_t map, size_t result) {
-                        for (size_t i = 0; i < taps.out; ++i) {
-                          const int32_t index = taps.indices[i];
-                          // Both are read: where positions lie outside is hard to predict.
-                          const T& inside = from[map + static_cast<size_t>(std::max(index, 0))];
-                          to[result + i] = index < 0 ? zero : inside;
-                        }
+                        PickFrom(taps.indices, taps.out, from + map, to + result, zero);
                       });
   });
 }
