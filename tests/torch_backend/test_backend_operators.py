@@ -1,5 +1,7 @@
 """Each rule, forward and backward, beside PyTorch without compilation."""
 
+import importlib
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -789,3 +791,37 @@ def test_each_rule_has_a_case():
         pytest.skip("needs the other tests of this file")
     missing = {str(overload) for overload in _lowering._rules} - lowered
     assert not missing, ", ".join(sorted(missing))
+
+
+# PyTorch's core operators that stay in it.
+NOT_LOWERED = {
+    "_embedding_bag.default",  # PyTorch is faster
+    "_fft_c2r.default",
+    "_fft_r2c.default",
+    "_local_scalar_dense.default",  # what depends on data
+    "nonzero.default",
+    "_native_batch_norm_legit.default",  # changes its arguments: there is a functional one
+    "atan2.out",
+    "div.Scalar_mode",  # another overload is traced
+    "empty_strided.default",
+    "_pdist_forward.default",
+}
+
+
+def test_core_operators_are_lowered():
+    """Those that PyTorch does not take apart itself have a rule, or are made of others."""
+    module = importlib.import_module("tenon.torch._decompositions")
+    table = module.decompositions()
+    missing = set()
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads() if hasattr(packet, "overloads") else []:
+            operator = getattr(packet, overload)
+            if torch.Tag.core not in operator.tags:
+                continue
+            is_composed = torch._C._dispatch_has_kernel_for_dispatch_key(
+                operator.name(), "CompositeImplicitAutograd"
+            )
+            if not (operator in _lowering._rules or operator in table or is_composed):
+                missing.add(str(operator).removeprefix("aten."))
+    assert {name for name in missing if not module.draws_random_numbers(name)} == NOT_LOWERED
