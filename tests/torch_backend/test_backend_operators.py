@@ -32,6 +32,12 @@ def truths(*shape, seed=3):
     return floats(*shape, seed=seed) > 0
 
 
+def changed_in_part(x):
+    y = 2 * x
+    y[1:].mul_(x[:-1])
+    return y * y
+
+
 X = floats(3, 5, 7)
 ROW = floats(7, seed=1)
 ANY = [X, floats(1), floats(40, 33)]
@@ -109,6 +115,7 @@ UNARY = {
     "mish": (F.mish, ANY),
     "logsigmoid": (F.logsigmoid, ANY),
     "clone": (lambda x: x.clone() * 1, ANY),
+    "changed_in_part": (changed_in_part, [X]),
     "lgamma": (torch.lgamma, [GAMMA, FAR]),
     "digamma": (torch.digamma, [GAMMA, FAR[FAR.isfinite()]]),
     "erfc": (torch.erfc, [*ANY, FAR]),
