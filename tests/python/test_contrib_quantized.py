@@ -6,6 +6,7 @@ import contrib
 import numpy as np
 import onnx
 import pytest
+import tenon
 from contrib import floats
 from saturation import needs_exact_sums
 
@@ -632,6 +633,28 @@ def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) ->
     contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=most, **options)
     inputs[4] = None
     contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=1e-6, **options)
+    options["constants"] = (1, 2, 8, 9)  # the recurrence's scales and zero points are none
+    contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=1e-6, **options)
+
+
+def test_dynamic_quantize_lstm_without_optimizations() -> None:
+    length, batch, size, hidden = 3, 2, 4, 5
+    weights = [integers(np.int8, 1, k, 4 * hidden, seed=k) // 2 for k in (size, hidden)]
+    parameters = [np.full(1, 0.004, np.float32), np.zeros(1, np.int8)]
+    inputs = [floats(length, batch, size), *weights, *[None] * 5, *parameters, *parameters]
+    content = contrib.model(
+        "DynamicQuantizeLSTM",
+        inputs,
+        {"y": np.float32},
+        hidden_size=hidden,
+        constants=(1, 2, 8, 9, 10, 11),
+    )
+    options = tenon.SessionOptions()
+    options.graph_optimization_level = tenon.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = tenon.InferenceSession(content, options)
+    (got,) = session.run(None, {session.get_inputs()[0].name: inputs[0]})
+    (expected,) = contrib.run_onnxruntime(content, inputs)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
 def test_ordered_attention() -> None:

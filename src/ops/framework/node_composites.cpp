@@ -1,6 +1,7 @@
 #include "ops/framework/node_composites.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "ir/graph.h"
@@ -24,13 +25,6 @@ std::vector<Attribute> CloneAll(const std::vector<Attribute>& attributes) {
   return clones;
 }
 
-// [directions, k, n] to [directions, n, k].
-std::vector<Attribute> TurnedWeights() {
-  std::vector<Attribute> attributes;
-  attributes.emplace_back("perm", std::vector<int64_t>{0, 2, 1});
-  return attributes;
-}
-
 // Weights of DynamicQuantizeLSTM, [directions, k, n], as floats, [directions, n, k]. Scales and
 // zero points are those of each direction, or of each column in it.
 ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, ValueId zero,
@@ -41,7 +35,25 @@ ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, V
   const ValueId zeros = build.Op("Reshape", {as_float(zero), column_shape});
   const ValueId scales = build.Op("Reshape", {scale, column_shape});
   const ValueId values = build.Op("Mul", {build.Op("Sub", {as_float(weights), zeros}), scales});
-  return build.Op("Transpose", {values}, TurnedWeights());
+  std::vector<Attribute> turned;
+  turned.emplace_back("perm", std::vector<int64_t>{0, 2, 1});
+  return build.Op("Transpose", {values}, std::move(turned));
+}
+
+// Constant bytes [directions, k, n] as [directions, n, k]; nothing if they are something else.
+std::optional<Tensor> TurnedBytes(const Tensor* bytes) {
+  if (!bytes || bytes->rank() != 3 || DataTypeBits(bytes->type()) != 8) return std::nullopt;
+  const int64_t directions = bytes->shape()[0], k = bytes->shape()[1], n = bytes->shape()[2];
+  Result<Tensor> turned = Tensor::Allocate(bytes->type(), Shape({directions, n, k}));
+  if (!turned) return std::nullopt;
+  const auto* from = static_cast<const uint8_t*>(bytes->raw());
+  auto* to = static_cast<uint8_t*>(turned->raw());
+  for (int64_t d = 0; d < directions; ++d, from += k * n) {
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < k; ++i) *to++ = from[i * n + j];
+    }
+  }
+  return *std::move(turned);
 }
 
 // DynamicQuantizeLSTM-1 is LSTM with the weights' values. Its inputs and states are rounded as if
@@ -62,13 +74,18 @@ bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   const ValueId column_shape =
       graph.AddInitializer(graph.UnusedName("column_shape"), *std::move(shape));
   inputs[kW] = DequantizedWeights(build, inputs[kW], inputs[kWScale], inputs[kWZero], column_shape);
-  const auto is_constant = [&](Input i) { return graph.ConstantOf(inputs[i]) != nullptr; };
   const ValueId scale = inputs[kRScale], zero = inputs[kRZero];
-  const bool stays_bytes = is_constant(kR) && is_constant(kRScale) && is_constant(kRZero);
-  inputs[kR] = stays_bytes ? build.Op("Transpose", {inputs[kR]}, TurnedWeights())
-                           : DequantizedWeights(build, inputs[kR], scale, zero, column_shape);
+  std::optional<Tensor> bytes;
+  if (graph.ConstantOf(scale) && graph.ConstantOf(zero)) {
+    bytes = TurnedBytes(graph.ConstantOf(inputs[kR]));
+  }
   inputs.resize(kOfLstm);
-  if (stays_bytes) inputs.insert(inputs.end(), {scale, zero});
+  if (bytes) {
+    inputs[kR] = graph.AddInitializer(graph.UnusedName("recurrence"), *std::move(bytes));
+    inputs.insert(inputs.end(), {scale, zero});
+  } else {
+    inputs[kR] = DequantizedWeights(build, inputs[kR], scale, zero, column_shape);
+  }
   inputs[0] = build.Rounded(inputs[0]);
   build.Add("LSTM", std::move(inputs), std::move(outputs), std::move(attributes), "com.tenon");
   return true;

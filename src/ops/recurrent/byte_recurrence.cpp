@@ -47,8 +47,12 @@ bool IsOfBytes(const Tensor* tensor) {
 
 Status ByteRecurrence::Prepare(KernelInfo& info) {
   const Tensor* r = info.StoredConstant(kInputR);
-  if (!IsOfBytes(r) || r->rank() != 3 || r->size() == 0) return OkStatus();
+  if (!IsOfBytes(r)) return OkStatus();
   const Tensor *scale = info.Constant(kInputRScale), *zero = info.Constant(kInputRZero);
+  if (r->rank() != 3 || r->size() == 0) {
+    return InvalidArgument("input 2: expected [directions, {} * hidden, hidden] bytes, got {}",
+                           kGates, r->shape());
+  }
   const int64_t directions = r->shape()[0], rows = r->shape()[1], hidden = r->shape()[2];
   const auto fits = [&](const Tensor* values) {
     return values && (values->size() == directions || values->size() == directions * rows);

@@ -17,7 +17,8 @@ enum ByteRecurrenceInput : size_t { kInputRScale = 8, kInputRZero = 9 };
 // Immutable once prepared.
 class ByteRecurrence {
  public:
-  // Keeps R if it is a constant of bytes, with constant scales and zero points. Error: no memory.
+  // Keeps R if it is a constant of bytes, which has constant scales and zero points. Errors: other
+  // scales or zero points, no memory.
   Status Prepare(KernelInfo& info);
   // Whether there is such an R; else R is of floats.
   bool is_kept() const { return packed_.is_kept(); }
