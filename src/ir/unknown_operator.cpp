@@ -32,7 +32,9 @@ std::string WhyUnknown(const Node& node) {
 }
 
 StatusCode CodeOfUnknown(const Node& node) {
-  const bool is_of_onnx = node.domain.empty() || node.domain.starts_with("ai.onnx");
+  // Others have names that begin alike, as ai.onnx.contrib.
+  const bool is_of_onnx = node.domain.empty() || (node.domain.starts_with("ai.onnx") &&
+                                                  !OperatorNames(node.domain).empty());
   return is_of_onnx ? StatusCode::kInvalidGraph : StatusCode::kFail;
 }
 
