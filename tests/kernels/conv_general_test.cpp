@@ -164,6 +164,8 @@ const GeneralCase kConvCases[] = {
     {"stride_and_dilation", {1, 2, 3, 1, {{}, {9, 4, 2, 2, 3}, {80, 24, 3, 3, 4, 2}}}},
     {"stride_beyond_the_kernel", {1, 1, 4, 1, {{}, {}, {400, 40, 4, 10}}}},
     {"long_row", {1, 1, 1, 1, {{}, {}, {5000, 2373, 256, 2}}}},
+    {"long_windows", {2, 3, 39, 3, {{}, {}, {2000, 51, 130, 37}}}, UnaryOp::kRelu, true},
+    {"long_windows_to_the_end", {1, 1, 17, 1, {{}, {}, {2048, 31, 128, 64}}}, UnaryOp::kTanh},
     {"parts_of_channels", {1, 20, 130, 1, {{}, {}, {960, 958, 3}}}, UnaryOp::kIdentity, true},
     {"one_pixel", {3, 50, 37, 1, {}}, UnaryOp::kRelu, true},
     {"one_pixel_of_groups", {2, 12, 40, 2, {{}, {3, 1, 3}, {5, 1, 5}}}, UnaryOp::kTanh, true},
