@@ -657,6 +657,22 @@ def test_dynamic_quantize_lstm_without_optimizations() -> None:
     np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
+def test_dynamic_quantize_lstm_names_wrong_scales() -> None:
+    weights = [integers(np.int8, 1, k, 20, seed=k) for k in (4, 5)]
+    parameters = [np.full(1, 0.004, np.float32), np.zeros(1, np.int8)]
+    wrong = [np.full(3, 0.004, np.float32), np.zeros(1, np.int8)]
+    inputs = [floats(3, 2, 4), *weights, *[None] * 5, *parameters, *wrong]
+    content = contrib.model(
+        "DynamicQuantizeLSTM",
+        inputs,
+        {"y": np.float32},
+        hidden_size=5,
+        constants=(1, 2, 8, 9, 10, 11),
+    )
+    with pytest.raises(Exception, match="R_scale and R_zero_point: expected one for each of 1"):
+        contrib.run_tenon(content, inputs)
+
+
 def test_ordered_attention() -> None:
     batch, length, hidden, heads = 2, 5, 16, 2
     x, x_scale, y_scale = integers(np.int8, batch, length, hidden), scalar(0.02), scalar(0.015)

@@ -40,9 +40,12 @@ ValueId DequantizedWeights(NodeBuilder& build, ValueId weights, ValueId scale, V
   return build.Op("Transpose", {values}, std::move(turned));
 }
 
-// Constant bytes [directions, k, n] as [directions, n, k]; nothing if they are something else.
+// Constant bytes [directions, k, n] as [directions, n, k]; nothing if they are something else, or
+// none.
 std::optional<Tensor> TurnedBytes(const Tensor* bytes) {
-  if (!bytes || bytes->rank() != 3 || DataTypeBits(bytes->type()) != 8) return std::nullopt;
+  if (!bytes || bytes->rank() != 3 || bytes->size() == 0 || DataTypeBits(bytes->type()) != 8) {
+    return std::nullopt;
+  }
   const int64_t directions = bytes->shape()[0], k = bytes->shape()[1], n = bytes->shape()[2];
   Result<Tensor> turned = Tensor::Allocate(bytes->type(), Shape({directions, n, k}));
   if (!turned) return std::nullopt;

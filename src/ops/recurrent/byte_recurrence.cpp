@@ -50,16 +50,18 @@ Status ByteRecurrence::Prepare(KernelInfo& info) {
   if (!IsOfBytes(r)) return OkStatus();
   const Tensor *scale = info.Constant(kInputRScale), *zero = info.Constant(kInputRZero);
   if (r->rank() != 3 || r->size() == 0) {
-    return InvalidArgument("input 2: expected [directions, {} * hidden, hidden] bytes, got {}",
-                           kGates, r->shape());
+    return InvalidArgument("R: expected [directions, {} * hidden, hidden] bytes, got {}", kGates,
+                           r->shape());
   }
   const int64_t directions = r->shape()[0], rows = r->shape()[1], hidden = r->shape()[2];
   const auto fits = [&](const Tensor* values) {
     return values && (values->size() == directions || values->size() == directions * rows);
   };
   if (!fits(scale) || scale->type() != DataType::kFloat || !fits(zero) || !IsOfBytes(zero)) {
-    return InvalidArgument("inputs 8 and 9: expected the scales and zero points of input 2 {}",
-                           r->shape());
+    // Inputs 10 and 11 of DynamicQuantizeLSTM, of which this node was made.
+    return InvalidArgument(
+        "R_scale and R_zero_point: expected one for each of {} directions, or for each of {} rows",
+        directions, directions * rows);
   }
   is_signed_ = r->type() == DataType::kInt8;
   for (int64_t i = 0; i < directions * rows; ++i) {
