@@ -241,8 +241,10 @@ std::vector<ValueId> DynamicImage(B& b) {
 }
 
 // A convolution of bytes whose sums are scaled to floats, as quantize_dynamic writes it. `addend`:
-// what is added to the sums, if anything.
-ValueId DynamicConv(B& b, std::optional<Shape> addend = std::nullopt, bool scale_is_known = true) {
+// what is added to the sums, if anything. `scale_shape`: that of the weights' scale, or none if it
+// is no constant.
+ValueId DynamicConv(B& b, std::optional<Shape> addend = std::nullopt,
+                    std::optional<Shape> scale_shape = Shape()) {
   const std::vector<ValueId> image = DynamicImage(b);
   const ValueId weights = b.Constant(Tensor::Of<int8_t>({6, 4, 1, 1}, std::vector<int8_t>(24, 3)));
   ValueId sums = b.Op("ConvInteger", {image[0], weights, image[2]});
@@ -252,8 +254,8 @@ ValueId DynamicConv(B& b, std::optional<Shape> addend = std::nullopt, bool scale
   }
   const ValueId floats =
       b.Op("Cast", {sums}, MakeAttributes(Attr("to", static_cast<int64_t>(DataType::kFloat))));
-  const ValueId scale =
-      scale_is_known ? b.Scalar(0.25F) : b.Input("scale", DataType::kFloat, SymbolicShape{});
+  const ValueId scale = scale_shape ? b.Constant(Tensor::Of<float>(*scale_shape, {0.25F}))
+                                    : b.Input("scale", DataType::kFloat, SymbolicShape{});
   return b.Op("Mul", {floats, b.Op("Mul", {image[1], scale})});
 }
 
@@ -268,13 +270,17 @@ TEST(QuantizedFusionTest, DynamicConvolutionsAreOfFloatsWhereTheseAreFaster) {
        [](B& b, ValueId) {
          return DynamicConv(b, Shape({1, 6, 1, 1}));
        }},
-      // One addend for each pixel, scales that are no constants.
+      // One addend for each pixel, a scale that is no constant, or that adds an axis.
       {"dynamically quantized conv", false,
        [](B& b, ValueId) {
          return DynamicConv(b, Shape({1, 1, 5, 5}));
        }},
       {"dynamically quantized conv", false,
-       [](B& b, ValueId) { return DynamicConv(b, std::nullopt, false); }},
+       [](B& b, ValueId) { return DynamicConv(b, std::nullopt, std::nullopt); }},
+      {"dynamically quantized conv", false,
+       [](B& b, ValueId) {
+         return DynamicConv(b, std::nullopt, Shape({1, 1, 1, 1, 1}));
+       }},
       {"dynamic fake quantization", true,
        [](B& b, ValueId) { return b.Op("DequantizeLinear", DynamicImage(b)); }},
       {"dynamic fake quantization", false,

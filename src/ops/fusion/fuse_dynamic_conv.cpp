@@ -5,8 +5,6 @@
 //
 // The weights are then folded, what follows goes into the convolution, and the image stays in the
 // layout of its neighbours. Results differ by the rounding of float sums.
-#include <algorithm>
-
 #include "ir/graph.h"
 #include "kernels/conv/conv_int8.h"
 #include "ops/fusion/fusion.h"
@@ -16,7 +14,10 @@ namespace {
 
 constexpr const char* kTenon = "com.tenon";
 
-bool IsOneElement(const SymbolicShape* shape) { return shape && shape->NumElements() == Dim(1); }
+// Whether the value is one number, which raises no rank.
+bool IsOneElement(const SymbolicShape* shape) {
+  return shape && shape->rank() <= 1 && shape->NumElements() == Dim(1);
+}
 
 // Whether there is no zero point or one for the whole tensor.
 bool HasOneZero(const Match& match, std::string_view zero) {
@@ -39,7 +40,8 @@ bool HasChannelAddends(const Match& match, const Shape& weights) {
 bool IsDynamicConv(const Match& match) {
   const Tensor* weights = match.graph().StoredConstantOf(match["W"]);
   const Tensor* scale = match.constant("W scale");
-  const bool has_scales = scale && scale->type() == DataType::kFloat && scale->size() == 1 &&
+  const bool has_scales = scale && scale->type() == DataType::kFloat &&
+                          IsOneElement(match.shape("W scale")) &&
                           IsOneElement(match.shape("a scale"));
   return !kernels::ConvolvesBytesFaster() && weights && weights->rank() >= 3 && has_scales &&
          HasOneZero(match, "a zero") && HasOneZero(match, "W zero") &&
