@@ -142,11 +142,9 @@ void RunRow(const Conv2dShape& shape, ConvTile tile, size_t blocks, size_t row,
   }
 }
 
-// Rows of so few pixels that a tile of one would wait for its sums. Tiles then go on in the next
-// row.
 inline bool HasNarrowRows(const Conv2dShape& shape) {
-  constexpr size_t kNarrow = 3, kMostPixels = size_t{1} << 26;  // offsets of floats fit in 32 bits
-  return shape.out_width <= kNarrow &&
+  constexpr size_t kMostPixels = size_t{1} << 26;  // offsets of floats fit in 32 bits
+  return shape.out_width <= kNarrowRow &&
          shape.in_height < kMostPixels / std::max<size_t>(1, shape.in_width);
 }
 

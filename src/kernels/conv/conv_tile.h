@@ -18,6 +18,10 @@ constexpr size_t kMaxTileBlocks = 2;
 // The most output pixels of a tile, on any target.
 constexpr size_t kMaxTilePixels = 14;
 
+// Output rows of so few pixels that a tile of one would wait for its sums; tiles then go on in the
+// next row.
+constexpr size_t kNarrowRow = 3;
+
 // A sum over planes x rows x columns x depth products for each output channel and pixel. For an
 // NCHW16c input a plane is a block of input channels and depth its 16 channels; for NCHW a plane is
 // one channel and depth the tap columns. Strides count floats.

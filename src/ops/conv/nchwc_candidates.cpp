@@ -5,6 +5,7 @@
 
 #include "base/unary_functions.h"
 #include "ir/graph.h"
+#include "kernels/conv/conv_tile.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/conv/channel_affine.h"
 #include "ops/conv/image_moves.h"
@@ -78,8 +79,7 @@ double ConvGain(const Conv2dShape& shape, NchwcMethod method) {
     case NchwcMethod::kDirect: {
       // A tile's pixels are neighbours in a row; the fewer there are, the longer it waits for sums.
       // Of the narrowest rows it takes several.
-      constexpr size_t kNarrow = 3;
-      const bool joins_rows = is_pointwise || shape.out_width <= kNarrow;
+      const bool joins_rows = is_pointwise || shape.out_width <= kernels::kNarrowRow;
       const double row = joins_rows ? pixels : static_cast<double>(shape.out_width);
       blocked = macs / out * static_cast<double>(RoundedChannels(shape.out_channels)) *
                 (1 + kTileStartPixels / std::max(1.0, row)) / kMacsPerNs;
