@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from ._graph import find_type, nodes_above, reads_of
+from ._graph import after, find_type, nodes_above, reads_of, set_nodes
 
-OWN_DOMAIN = "com.tenon"
 PARTS = 8
 FEWEST_ROWS = 32  # of a part: fewer take as long to multiply, as the weights are read for each part
 # Scores of fewer classes are not large.
@@ -79,14 +78,10 @@ def run_in_turn(model: ModelProto, parts: Parts) -> None:
         product = by_name[parts.products[i]]
         for number, end in enumerate(end for name in gradients for end in ends(name)):
             waiting = f"{parts.rows[i]}_{number}"
-            nodes.append(helper.make_node("After", [last, end], [waiting], domain=OWN_DOMAIN))
+            nodes.append(after(last, end, waiting))
             last = waiting
         product.input[0] = last
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del model.graph.node[:]
-    model.graph.node.extend(_in_order(copies))
-    if all(opset.domain != OWN_DOMAIN for opset in model.opset_import):
-        model.opset_import.append(helper.make_opsetid(OWN_DOMAIN, 1))
+    set_nodes(model, _in_order(nodes))
 
 
 def _start_at_once(model: ModelProto, loss: str) -> None:

@@ -7,6 +7,22 @@ from collections.abc import Iterable, Iterator
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, helper
 
+OWN_DOMAIN = "com.tenon"
+
+
+def after(value: str, earlier: str, output: str) -> NodeProto:
+    """A node whose output is `value`, once the value `earlier` is there."""
+    return helper.make_node("After", [value, earlier], [output], domain=OWN_DOMAIN)
+
+
+def set_nodes(model: ModelProto, nodes: Iterable[NodeProto]) -> None:
+    """Replaces the model's nodes by copies of these, some of which are of `after`."""
+    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del model.graph.node[:]
+    model.graph.node.extend(copies)
+    if all(opset.domain != OWN_DOMAIN for opset in model.opset_import):
+        model.opset_import.append(helper.make_opsetid(OWN_DOMAIN, 1))
+
 
 def subgraphs_of(node: NodeProto) -> Iterator[GraphProto]:
     """The graphs in the node's attributes."""

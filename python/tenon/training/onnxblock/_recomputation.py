@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto
 
-from ._graph import nodes_above, reads_of, subgraphs_of
+from ._graph import after, nodes_above, reads_of, set_nodes, subgraphs_of
 
-OWN_DOMAIN = "com.tenon"
 BUFFER = "_grad.accumulation.buffer"
 # Of other domains nothing is known.
 DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -33,11 +32,7 @@ def recompute_activations(model: ModelProto, results: Iterable[str]) -> None:
     nodes = [*forward, *recomputation.backward_nodes()]
     if len(nodes) == len(model.graph.node):
         return
-    copies = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del model.graph.node[:]
-    model.graph.node.extend(copies)
-    if all(opset.domain != OWN_DOMAIN for opset in model.opset_import):
-        model.opset_import.append(helper.make_opsetid(OWN_DOMAIN, 1))
+    set_nodes(model, nodes)
 
 
 def _may_run_again(node: NodeProto) -> bool:
@@ -135,9 +130,7 @@ class _Recomputation:
             for name in node.input:
                 if name and name not in names and name not in self._constants:
                     names[name] = f"{_copy_of(name)}_of_{earlier}"
-                    made.append(
-                        helper.make_node("After", [name, earlier], [names[name]], domain=OWN_DOMAIN)
-                    )
+                    made.append(after(name, earlier, names[name]))
             copy = NodeProto.FromString(node.SerializeToString())
             copy.name = _copy_of(node.name)
             copy.input[:] = [names.get(name, name) for name in node.input]
