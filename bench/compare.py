@@ -123,11 +123,7 @@ def available_cases(patterns: list[str]) -> list[tuple[Case, pathlib.Path]]:
     groups = ((REAL, models_folder()), (GENERATED, ROOT / "build" / "models"))
     found = []
     for cases, folder in groups:
-        wanted = [
-            case
-            for case in cases
-            if not patterns or any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)
-        ]
+        wanted = [case for case in cases if is_wanted(case.name, patterns)]
         absent = [case.name for case in wanted if not (folder / case.path).exists()]
         if absent:
             print(f"skipped, not in {folder}: {', '.join(absent)}", flush=True)
@@ -148,11 +144,22 @@ def machine() -> str:
     return f"{model}, {processors} CPUs, load {os.getloadavg()[0]:.1f} at the start, {system}"
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def parser_of(documentation: str) -> argparse.ArgumentParser:
+    """With the options of all programs that compare models."""
+    parser = argparse.ArgumentParser(description=documentation.splitlines()[0])
     parser.add_argument("--models", nargs="+", default=[], metavar="NAME", help="names or globs")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--quick", action="store_true", help="one short round")
+    return parser
+
+
+def is_wanted(name: str, patterns: list[str]) -> bool:
+    """Whether the name matches a pattern; all do if there are none."""
+    return not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = parser_of(__doc__)
     parser.add_argument("--candidate", default="tenon", metavar="MODULE")
     parser.add_argument("--reference", default="onnxruntime", metavar="MODULE")
     return parser.parse_args()

@@ -15,8 +15,6 @@ out, too, with a message.
 
 import argparse
 import dataclasses
-import fnmatch
-import functools
 import importlib
 import pathlib
 import sys
@@ -26,7 +24,7 @@ import numpy as np
 import onnx
 import torch
 from cases import Case, uniform
-from compare import ROOT, Plan, machine, measure_case, progress
+from compare import ROOT, Plan, is_wanted, machine, measure_case, parser_of, progress
 from report import markdown
 
 FOLDER = ROOT / "build" / "exported"
@@ -174,11 +172,8 @@ def in_form(case: Case, form: str) -> Case:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", default=["*"], metavar="NAME", help="names or globs")
+    parser = parser_of(__doc__)
     parser.add_argument("--form", choices=["float32", *FORMS], default="float32")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--quick", action="store_true", help="one short round")
     return parser.parse_args()
 
 
@@ -194,7 +189,7 @@ def main() -> None:
             print(f"skipped: {package} cannot be imported: {error}", file=sys.stderr)
             continue
         for name in names:
-            if not any(map(functools.partial(fnmatch.fnmatch, name), arguments.models)):
+            if not is_wanted(name, arguments.models):
                 continue
             case = exported(package, name)
             if arguments.form != "float32":

@@ -8,9 +8,6 @@ build/published. Inputs are random, of the sizes that the packages use. Packages
 downloaded are left out, with a message. Prints the table of compare.py.
 """
 
-import argparse
-import fnmatch
-import functools
 import json
 import pathlib
 import subprocess
@@ -21,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from cases import Case, Feeds, MakeFeeds, uniform
-from compare import ROOT, Plan, machine, measure_case, progress
+from compare import ROOT, Plan, is_wanted, machine, measure_case, parser_of, progress
 from report import markdown
 
 FOLDER = ROOT / "build" / "published"
@@ -263,21 +260,13 @@ def extract(model: Published) -> pathlib.Path:
     return path
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="+", default=["*"], metavar="NAME", help="names or globs")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--quick", action="store_true", help="one short round")
-    return parser.parse_args()
-
-
 def main() -> None:
-    arguments = parse_arguments()
+    arguments = parser_of(__doc__).parse_args()
     plan = Plan("tenon", "onnxruntime", *((1, 0.2) if arguments.quick else (3, 1.0)))
     where = machine()
     results = []
     for model in MODELS:
-        if not any(map(functools.partial(fnmatch.fnmatch, model.name), arguments.models)):
+        if not is_wanted(model.name, arguments.models):
             continue
         try:
             extract(model)
