@@ -19,7 +19,7 @@ void Rows(benchmark::State& state) {
   const std::vector<float> x = Inputs(rows * n);
   std::vector<float> y(x.size());
   for (auto _ : state) {
-    kernels::SoftmaxRows(x.data(), y.data(), rows, n, {});
+    kernels::SoftmaxRows(x.data(), y.data(), rows, n, false);
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * rows * n * 8));

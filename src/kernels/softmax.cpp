@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/dispatch.h"
 #include "kernels/math-inl.h"
@@ -15,9 +16,11 @@
 #define TENON_KERNELS_SOFTMAX_ONCE
 namespace tenon::kernels {
 struct SoftmaxTable {
-  void (*rows)(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options);
+  void (*rows)(const float* x, float* y, size_t rows, size_t n, bool log);
   void (*middle)(const float* x, float* y, size_t n, size_t inner, bool log, size_t begin,
                  size_t end);
+  float (*part)(float* x, size_t n, float scale, const float* mask, SoftmaxState* state);
+  void (*scale_row)(float* y, size_t n, float factor);
 };
 // Columns that SoftmaxMiddle handles at a time: their maxima and sums, and a dozen rows of them,
 // stay in L1.
@@ -54,8 +57,8 @@ float MaxOfRow(const float* x, size_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
 }
 
-// y = scale x + mask; returns its maximum.
-float ScaleAndMask(const float* x, float* y, size_t n, float scale, const float* mask) {
+// x = scale x + mask; returns its maximum.
+float ScaleAndMask(float* x, size_t n, float scale, const float* mask) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   const V vscale = hn::Set(d, scale);
@@ -64,13 +67,13 @@ float ScaleAndMask(const float* x, float* y, size_t n, float scale, const float*
   for (; i + lanes <= n; i += lanes) {
     const V addend = mask ? hn::LoadU(d, mask + i) : hn::Zero(d);
     const V t = hn::MulAdd(hn::LoadU(d, x + i), vscale, addend);
-    hn::StoreU(t, d, y + i);
+    hn::StoreU(t, d, x + i);
     max = hn::Max(max, t);
   }
   if (i < n) {
     const V addend = mask ? LoadPartial(d, mask + i, n - i) : hn::Zero(d);
     const V t = hn::MulAdd(LoadPartial(d, x + i, n - i), vscale, addend);
-    StorePartial(t, d, y + i, n - i);
+    StorePartial(t, d, x + i, n - i);
     const V valid = hn::IfThenElse(hn::FirstN(d, n - i), t, hn::Set(d, kMinusInfinity));
     max = hn::Max(max, valid);
   }
@@ -118,31 +121,34 @@ void AffineRow(const float* x, float* y, size_t n, float scale, float shift) {
   }
 }
 
+void ScaleOfRow(float* y, size_t n, float factor) { AffineRow(y, y, n, factor, 0); }
+
 float LogOf(float x) {
   const D d;
   return hn::GetLane(Log(d, hn::Set(d, x)));
 }
 
-// Returns log(sum(exp(t))) if options.log_sums asks for it.
-float SoftmaxRow(const float* x, float* y, size_t n, const SoftmaxOptions& options,
-                 const float* mask) {
-  float max;
-  if (options.scale != 1 || mask) {
-    max = ScaleAndMask(x, y, n, options.scale, mask);
-    x = y;
-  } else {
-    max = MaxOfRow(x, n);
-  }
-  if (options.log) {
+void SoftmaxRow(const float* x, float* y, size_t n, bool log) {
+  const float max = MaxOfRow(x, n);
+  if (log) {
     const float log_sum = LogOf(ExpOfRow(x, nullptr, n, max));
     // Two steps: max alone may be large, which would round log_sum away.
     AffineRow(x, y, n, 1, -max);
     AffineRow(y, y, n, 1, -log_sum);
-    return max + log_sum;
+    return;
   }
   const float sum = ExpOfRow(x, y, n, max);
-  AffineRow(y, y, n, 1 / sum, 0);
-  return options.log_sums ? max + LogOf(sum) : 0;
+  ScaleOfRow(y, n, 1 / sum);
+}
+
+float Part(float* x, size_t n, float scale, const float* mask, SoftmaxState* state) {
+  const float own = scale == 1 && !mask ? MaxOfRow(x, n) : ScaleAndMask(x, n, scale, mask);
+  const float before = state->max;
+  const float max = state->max = std::max(before, own);
+  const float sum = ExpOfRow(x, x, n, max == kMinusInfinity ? 0 : max);
+  const float factor = max == before ? 1 : before == kMinusInfinity ? 0 : std::exp(before - max);
+  state->sum = state->sum * factor + sum;
+  return factor;
 }
 
 // One block of at most kColumnBlock columns: rows are walked in order, so memory is streamed.
@@ -215,15 +221,9 @@ void ShortRows(const float* x, float* y, size_t rows, size_t n, bool log) {
   }
 }
 
-void Rows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options) {
-  if (n <= kShortRow && options.scale == 1 && !options.mask && !options.log_sums) {
-    return ShortRows(x, y, rows, n, options.log);
-  }
-  for (size_t row = 0; row < rows; ++row) {
-    const float* mask = options.mask ? options.mask + row * options.mask_stride : nullptr;
-    const float log_sum = SoftmaxRow(x + row * n, y + row * n, n, options, mask);
-    if (options.log_sums) options.log_sums[row] = log_sum;
-  }
+void Rows(const float* x, float* y, size_t rows, size_t n, bool log) {
+  if (n <= kShortRow) return ShortRows(x, y, rows, n, log);
+  for (size_t row = 0; row < rows; ++row) SoftmaxRow(x + row * n, y + row * n, n, log);
 }
 
 void Middle(const float* x, float* y, size_t n, size_t inner, bool log, size_t begin, size_t end) {
@@ -235,7 +235,7 @@ void Middle(const float* x, float* y, size_t n, size_t inner, bool log, size_t b
   }
 }
 
-const SoftmaxTable kSoftmaxTable = {&Rows, &Middle};
+const SoftmaxTable kSoftmaxTable = {&Rows, &Middle, &Part, &ScaleOfRow};
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -245,8 +245,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::kernels {
 
-void SoftmaxRows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options) {
-  TENON_SELECT_TABLE(SoftmaxTable, kSoftmaxTable).rows(x, y, rows, n, options);
+void SoftmaxRows(const float* x, float* y, size_t rows, size_t n, bool log) {
+  TENON_SELECT_TABLE(SoftmaxTable, kSoftmaxTable).rows(x, y, rows, n, log);
+}
+
+float SoftmaxPart(float* x, size_t n, float scale, const float* mask, SoftmaxState* state) {
+  return TENON_SELECT_TABLE(SoftmaxTable, kSoftmaxTable).part(x, n, scale, mask, state);
+}
+
+void ScaleRow(float* y, size_t n, float factor) {
+  TENON_SELECT_TABLE(SoftmaxTable, kSoftmaxTable).scale_row(y, n, factor);
 }
 
 size_t SoftmaxGrain(size_t n) { return n == 0 ? 1 : std::max<size_t>(1, 8192 / n); }

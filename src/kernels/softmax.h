@@ -4,20 +4,28 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 namespace tenon::kernels {
 
-struct SoftmaxOptions {
-  bool log = false;  // log(softmax(t)) instead of softmax(t)
-  // The input of softmax: t = scale x + mask.
-  float scale = 1;
-  const float* mask = nullptr;  // null: none
-  size_t mask_stride = 0;       // elements between the mask rows of consecutive rows of x; may be 0
-  float* log_sums = nullptr;    // receives log(sum(exp(t))) of each row unless null
-};
-
 // Over the last axis: x and y are [rows, n]. Rows are independent, so any range of them is a task.
-void SoftmaxRows(const float* x, float* y, size_t rows, size_t n, const SoftmaxOptions& options);
+// log: log(softmax(x)) instead of softmax(x).
+void SoftmaxRows(const float* x, float* y, size_t rows, size_t n, bool log);
+
+// A softmax whose row comes in parts.
+struct SoftmaxState {
+  float max = -std::numeric_limits<float>::infinity();  // so far, of the softmax's input t
+  float sum = 0;                                        // so far, of exp(t - max)
+
+  bool is_new() const { return max == -std::numeric_limits<float>::infinity() && sum == 0; }
+};
+// Takes the next n elements: x = exp(t - max) where t = scale x + mask, or scale x if that is null.
+// Returns the factor of what earlier parts gave: exp(their max - max). As long as all elements are
+// -inf, x = 0.
+float SoftmaxPart(float* x, size_t n, float scale, const float* mask, SoftmaxState* state);
+
+// y *= factor, n elements.
+void ScaleRow(float* y, size_t n, float factor);
 
 // The number of rows of n elements that makes a task of reasonable size.
 size_t SoftmaxGrain(size_t n);

@@ -295,13 +295,13 @@ TEST(AttentionTest, WindowsBoundWhatAQuerySees) {
   }
 }
 
-// A task packs the keys that some blocks of queries see together.
+// A task packs each part of the keys and values that some blocks of queries see together.
 TEST(AttentionTest, SeveralBlocksInATask) {
   AttentionCase c = {.name = "all keys",
                      .batch = 1,
-                     .heads = 16,
+                     .heads = 32,
                      .queries = 140,
-                     .keys = 1000,
+                     .keys = 700,
                      .size = 9,
                      .value_size = 3,
                      .opset = 25};
@@ -320,8 +320,14 @@ TEST(AttentionTest, SeveralBlocksInATask) {
   c.softcap = 0.75f;
   c.name = "window to both sides";
   CheckAttention(c, DataType::kFloat);
-  c.key_lengths = {820};
+  c.key_lengths = {620};
   c.name = "window, key lengths";
+  CheckAttention(c, DataType::kFloat);
+  c.key_lengths = {};
+  c.left = c.right = -1;
+  c.mask = {140, 700};
+  c.is_bool_mask = true;
+  c.name = "bool mask";
   CheckAttention(c, DataType::kFloat);
 }
 

@@ -355,6 +355,8 @@ const GemmTable& Table() { return TENON_SELECT_TABLE(GemmTable, kGemmTable); }
 
 size_t GemmPanelColumns() { return Table().shape.nr; }
 
+size_t GemmTileRows() { return Table().shape.mr; }
+
 bool IsHalfGemmFast() { return Table().widens_halves; }
 
 size_t PackedGemmBSize(size_t n, size_t k) {

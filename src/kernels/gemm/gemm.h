@@ -27,6 +27,8 @@ namespace tenon::kernels {
 // Columns of a panel. From a multiple of it on, columns of C are the same in bits if they are
 // computed from a packed matrix of only the same columns of B.
 size_t GemmPanelColumns();
+// Rows of a tile: products of a multiple of it, of at least some 40 rows, are the fastest.
+size_t GemmTileRows();
 // Bytes of a packed [k, n] matrix; a multiple of 64.
 size_t PackedGemmBSize(size_t n, size_t k);
 // Packing is divided into tasks like a product: any order, any threads.

@@ -81,8 +81,9 @@ inline GemmGrid MakeGemmGrid(const GemmSizes& s, bool packed_b, const GemmShape&
     // panels repay, and 16 better, where the rows alone give work to many threads.
     const size_t task_panels = row_blocks >= 8 ? 16 : 6;
     const size_t wide_tasks = std::max<size_t>(1, panels / task_panels);
+    const size_t most_row_tasks = threads == 1 ? row_blocks : DivideUp(s.m, 32);
     grid.row_tasks = std::clamp(DivideUp(wanted, wide_tasks), std::min(row_blocks, wanted),
-                                std::min(DivideUp(s.m, 32), wanted));
+                                std::min(most_row_tasks, wanted));
     grid.column_tasks = std::min({panels, DivideUp(wanted, grid.row_tasks),
                                   std::max(wide_tasks, DivideUp(enough, grid.row_tasks))});
   } else if (s.m <= kGemmFlatRows) {

@@ -46,6 +46,8 @@ struct TileOutput {
   const float* bias_rows;
   const float* residual;
   size_t ldr;
+
+  bool is_plain() const { return beta == 0 && !bias_columns && !bias_rows && !residual; }
 };
 
 // One micro-tile: `depth` outer products of a column of A and a row of B. T: the elements of B,
@@ -247,12 +249,32 @@ HWY_INLINE void RunTileOf(const TileOf<T>& tile) {
   for (size_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (size_t v = 0; v < kVectors; ++v) {
-      V sum = sums[0][r][v];
+      V& sum = sums[0][r][v];
       if constexpr (kSets == 2) sum = hn::Add(sum, sums[1][r][v]);
       if constexpr (kSets == 4) {
         sum = hn::Add(hn::Add(sum, sums[2][r][v]), hn::Add(sums[1][r][v], sums[3][r][v]));
       }
-      StoreSum(WholeVector{}, d, tile.output, r, v * kGemmLanes, sum);
+    }
+  }
+  const TileOutput& out = tile.output;
+  // Asked once for a whole tile, as shallow products spend an eighth of their time here.
+  if (kRows == kGemmMr && out.is_plain()) {
+    const V alpha = hn::Set(d, out.alpha);
+    float* c = out.c;
+#pragma GCC unroll 16
+    for (size_t r = 0; r < kRows; ++r, c += out.ldc) {
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) {
+        hn::StoreU(hn::Mul(alpha, sums[0][r][v]), d, c + v * kGemmLanes);
+      }
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      StoreSum(WholeVector{}, d, out, r, v * kGemmLanes, sums[0][r][v]);
     }
   }
 }

@@ -149,13 +149,14 @@ class Mask {
 
   // Keys from here on are invisible.
   size_t length() const { return length_; }
-  // The addends for a query, of keys [0, length()): in place, or written to `buffer`; null: none.
-  const T* Row(size_t b, size_t h, size_t query, T* buffer) const {
+  // The addends for a query, of `keys`, which end by length(): in place, or written to `buffer`;
+  // null: none.
+  const T* Row(size_t b, size_t h, size_t query, KeyRange keys, T* buffer) const {
     if (data_ == nullptr) return nullptr;
-    const size_t offset = b * strides_[0] + h * strides_[1] + query * strides_[2];
+    const size_t offset = b * strides_[0] + h * strides_[1] + query * strides_[2] + keys.begin;
     if (!is_bool_) return static_cast<const T*>(data_) + offset;
     const bool* keep = static_cast<const bool*>(data_) + offset;
-    for (size_t i = 0; i < length_; ++i) {
+    for (size_t i = 0; i < keys.size(); ++i) {
       buffer[i] = keep[i] ? 0 : -std::numeric_limits<T>::infinity();
     }
     return buffer;
@@ -200,8 +201,8 @@ class AttentionRun {
  private:
   Status MultiplyFloats() {
     const auto visible = [this](size_t b, size_t query) { return VisibleKeys(b, query); };
-    const auto addends = [this](size_t b, size_t h, size_t query, float* buffer) {
-      return mask_.Row(b, h, query, buffer);
+    const auto addends = [this](size_t b, size_t h, size_t query, KeyRange keys, float* buffer) {
+      return mask_.Row(b, h, query, keys, buffer);
     };
     AttentionOperands in = {.q = q_,
                             .k = k_,
@@ -265,7 +266,7 @@ class AttentionRun {
   // Adds the mask, and -infinity for keys that the query does not see.
   void Hide(size_t b, size_t h, size_t query, T* scores) const {
     const KeyRange keys = VisibleKeys(b, query);
-    const T* mask = mask_.Row(b, h, query, scores + k_.length);
+    const T* mask = mask_.Row(b, h, query, {0, mask_.length()}, scores + k_.length);
     for (size_t i = 0; i < k_.length; ++i) {
       const bool is_seen = i >= keys.begin && i < keys.end;
       if (is_seen && mask) scores[i] += mask[i];

@@ -104,8 +104,9 @@ struct VisibleKeys {
 struct Mask {
   const float* data = nullptr;  // null: none
   size_t strides[3] = {};
-  const float* operator()(size_t b, size_t h, size_t query, float*) const {
-    return data ? data + b * strides[0] + h * strides[1] + query * strides[2] : nullptr;
+  const float* operator()(size_t b, size_t h, size_t query, KeyRange keys, float*) const {
+    if (data == nullptr) return nullptr;
+    return data + b * strides[0] + h * strides[1] + query * strides[2] + keys.begin;
   }
 };
 

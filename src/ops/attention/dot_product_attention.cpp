@@ -2,22 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <memory>
+#include <utility>
 
 #include "base/arithmetic.h"
 #include "base/stop_signal.h"
-#include "kernels/softmax.h"
 
 namespace tenon {
 namespace {
 
-constexpr float kHidden = -std::numeric_limits<float>::infinity();
+// The floats of a block's scores: 192 KiB.
+constexpr size_t kBlockFloats = 48 * 1024;
+// Queries of a block and keys of a part, where they are many.
+constexpr size_t kRows = 96, kPart = 384;
+constexpr size_t kMostRows = 256;
 
-// The factor by which exp(sink) in the denominator reduces each weight of a softmax. `scores` are
-// the softmax's input, `most` is their maximum, and `weight` the weight of that.
-float ShareBesideSink(float most, float weight, float sink) {
-  // The sum of exp(score - most) is 1 / weight.
-  return 1 / (1 + std::exp(sink - most) * weight);
+// The size of nearly equal pieces of `size`, as few as pieces of up to `most` allow, that consist
+// of whole units.
+size_t PieceSize(size_t size, size_t most, size_t unit) {
+  return std::min(size, RoundUp(CeilDiv(size, CeilDiv(size, most)), unit));
+}
+
+KeyRange Common(KeyRange a, KeyRange b) {
+  const KeyRange both = {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+  return both.begin < both.end ? both : KeyRange{0, 0};
 }
 
 }  // namespace
@@ -32,72 +40,156 @@ HeadMatrices HeadsLast(size_t batch, size_t length, size_t heads, size_t size) {
 }
 
 DotProductAttention::DotProductAttention(const AttentionOperands& operands) : in_(operands) {
-  const size_t heads = in_.q.batch * in_.q.heads;
+  const size_t heads = in_.q.batch * in_.q.heads, keys = std::max<size_t>(1, in_.k.length);
   if (heads == 0 || in_.q.length == 0) return;
-  // Blocks of scores of 256 KiB.
-  constexpr size_t kBlockFloats = 64 * 1024;
   constexpr size_t kEnoughTasks = 32;
-  rows_ = std::min(in_.q.length,
-                   std::clamp<size_t>(kBlockFloats / std::max<size_t>(1, in_.k.length), 16, 256));
+  constexpr size_t kWeightFloats = 64 * 1024;
+  weight_rows_ = std::min(in_.q.length, std::clamp<size_t>(kWeightFloats / keys, 16, 256));
+  rows_ = std::min(in_.q.length, kMostRows);
+  if (rows_ * keys > kBlockFloats) {
+    rows_ = PieceSize(in_.q.length, kRows, kernels::GemmTileRows());
+  }
+  part_ = PieceSize(keys, std::max(kPart, kBlockFloats / rows_), kernels::GemmPanelColumns());
   blocks_ = CeilDiv(in_.q.length, rows_);
   groups_ = std::min(blocks_, CeilDiv(kEnoughTasks, heads));
-  score_floats_ = RoundUp<size_t>(rows_ * in_.k.length, 16);
-  mask_floats_ = RoundUp<size_t>(in_.k.length, 16);
+  task_rows_ = std::min(in_.q.length, CeilDiv(blocks_, groups_) * rows_);
+  score_floats_ = RoundUp<size_t>(rows_ * part_, 16);
   if (groups_ < blocks_) {
-    packed_floats_ = kernels::PackedGemmBSize(in_.k.length, in_.q.size) / sizeof(float);
+    packed_key_floats_ = kernels::PackedGemmBSize(part_, in_.q.size) / sizeof(float);
+    packed_value_floats_ = kernels::PackedGemmBSize(in_.v.size, part_) / sizeof(float);
   }
   task_count_ = heads * groups_;
 }
 
+struct DotProductAttention::TaskMemory {
+  TaskMemory(const DotProductAttention& attention, float* scratch) {
+    const auto take = [&scratch](size_t floats) {
+      return std::exchange(scratch, scratch + RoundUp<size_t>(floats, 16));
+    };
+    scores = take(attention.score_floats_);
+    mask_row = take(attention.in_.scores ? attention.in_.k.length : attention.part_);
+    states = reinterpret_cast<kernels::SoftmaxState*>(take(kStateFloats * attention.task_rows_));
+    packed = take(attention.packed_key_floats_ + attention.packed_value_floats_);
+    gemm = scratch;
+  }
+  static constexpr size_t kStateFloats = sizeof(kernels::SoftmaxState) / sizeof(float);
+
+  float* scores;
+  float* mask_row;
+  kernels::SoftmaxState* states;  // of the task's queries, or of a block's
+  float* packed;
+  float* gemm;
+};
+
 size_t DotProductAttention::scratch_bytes() const {
-  return (score_floats_ + mask_floats_ + packed_floats_) * sizeof(float) + GemmScratch();
+  float* const begin = nullptr;
+  return static_cast<size_t>(TaskMemory(*this, begin).gemm - begin) * sizeof(float) + GemmScratch();
+}
+
+DotProductAttention::Queries DotProductAttention::QueriesOf(size_t group) const {
+  const auto begin = [this](size_t i) {
+    return std::min(blocks_ * i / groups_ * rows_, in_.q.length);
+  };
+  return {begin(group), begin(group + 1)};
+}
+
+template <class F>
+void DotProductAttention::ForEachPart(size_t b, size_t h, size_t first, size_t last, F f) const {
+  const KeyRange keys = KeysOf(b, first, last - first);
+  for (size_t begin = keys.begin; begin < keys.end; begin += part_) {
+    const KeyRange part = {begin, std::min(begin + part_, keys.end)};
+    for (size_t query = first; query < last; query += rows_) {
+      const size_t rows = std::min(rows_, last - query);
+      const QueryBlock block = {b, h, query, rows, Common(KeysOf(b, query, rows), part)};
+      if (block.keys.size() > 0) f(block, part);
+    }
+  }
 }
 
 void DotProductAttention::RunTask(size_t task, float* scratch) const {
   const size_t head = task / groups_;
   const size_t b = head / in_.q.heads, h = head % in_.q.heads;
-  const auto part = [&](size_t group) { return blocks_ * group / groups_; };
-  const size_t first = part(task % groups_), last = part(task % groups_ + 1);
-  float* const mask_row = scratch + score_floats_;
-  float* const packed_keys = mask_row + mask_floats_;
-  float* const gemm_scratch = packed_keys + packed_floats_;
-  PackedKeys packed = {};
-  if (last - first > 1) packed = PackKeys(b, h, first, last, packed_keys);
-  for (size_t i = first; i < last && !StopSignal::CutsCurrent(); ++i) {
-    RunBlock(Block(b, h, i), packed, scratch, mask_row, gemm_scratch);
+  const auto [first, last] = QueriesOf(task % groups_);
+  TaskMemory memory(*this, scratch);
+  std::uninitialized_fill_n(memory.states, last - first, kernels::SoftmaxState());
+  PackedPart packed;
+  ForEachPart(b, h, first, last, [&](const QueryBlock& block, KeyRange part) {
+    if (StopSignal::CutsCurrent()) return;
+    if (last - first > rows_ && packed.keys.end != part.end) {
+      packed = Pack(b, h, part, memory.packed);
+    }
+    TaskMemory own = memory;
+    own.states += block.first - first;
+    AddPart(block, packed, own);
+  });
+  for (size_t query = first; query < last; ++query) {
+    Finish(b, h, query, memory.states[query - first]);
+  }
+  for (size_t query = first; in_.scores && query < last; query += rows_) {
+    if (StopSignal::CutsCurrent()) return;
+    const QueryBlock block = {b, h, query, std::min(rows_, last - query), {0, in_.k.length}};
+    StoreScores(block, memory.mask_row, memory.gemm);
   }
 }
 
-// Those that the queries of some blocks may see.
-DotProductAttention::PackedKeys DotProductAttention::PackKeys(size_t b, size_t h,
-                                                              size_t first_block, size_t last_block,
-                                                              float* packed) const {
-  const size_t first = first_block * rows_;
-  const size_t rows = std::min(last_block * rows_, in_.q.length) - first;
-  const KeyRange keys = KeysOfBlock(b, first, rows);
-  const float* const data =
-      in_.k_data + in_.k.Offset(b, KeyHead(h)) + keys.begin * in_.k.row_stride;
-  kernels::PackGemmB(kernels::Transposed(data, in_.k.row_stride), keys.size(), in_.q.size, packed);
-  return {keys, packed};
+DotProductAttention::PackedPart DotProductAttention::Pack(size_t b, size_t h, KeyRange part,
+                                                          float* packed) const {
+  float* const values = packed + packed_key_floats_;
+  const float* const k = in_.k_data + in_.k.Offset(b, KeyHead(h)) + part.begin * in_.k.row_stride;
+  const float* const v = in_.v_data + in_.v.Offset(b, KeyHead(h)) + part.begin * in_.v.row_stride;
+  kernels::PackGemmB(kernels::Transposed(k, in_.k.row_stride), part.size(), in_.q.size, packed);
+  kernels::PackGemmB(kernels::RowMajor(v, in_.v.row_stride), in_.v.size, part.size(), values);
+  return {part, packed, values};
 }
 
-void DotProductAttention::RunBlock(const QueryBlock& block, const PackedKeys& packed, float* scores,
-                                   float* mask_row, float* gemm_scratch) const {
+// Adds the values of the block's keys to the outputs of its queries.
+void DotProductAttention::AddPart(const QueryBlock& block, const PackedPart& packed,
+                                  const TaskMemory& memory) const {
   const auto [b, h, first, rows, keys] = block;
-  if (in_.scores && in_.scores_mode != ScoresMode::kWeights) {
-    StoreScores(b, h, first, rows, mask_row, gemm_scratch);
+  const KeyRange columns = MultiplyKeys(block, packed, memory.scores, memory.gemm);
+  // Outputs are sums, and weights relative to the largest score, until the task's end.
+  bool is_first = true;
+  for (size_t i = 0; i < rows; ++i) is_first = is_first && memory.states[i].is_new();
+  for (size_t i = 0; i < rows; ++i) {
+    float* const scores = memory.scores + i * columns.size();
+    const KeyRange own = Common(in_.visible(b, first + i), keys);
+    float* const begin = scores + (own.size() ? own.begin - columns.begin : 0);
+    if (own.size() > 0) {
+      const float* mask = in_.addends(b, h, first + i, own, memory.mask_row);
+      const float factor =
+          kernels::SoftmaxPart(begin, own.size(), ScoreScale(), mask, &memory.states[i]);
+      if (!is_first && factor != 1) {
+        kernels::ScaleRow(OutputRow(b, h, first + i), in_.v.size, factor);
+      }
+    }
+    std::fill(scores, begin, 0.0f);
+    std::fill(begin + own.size(), scores + columns.size(), 0.0f);
   }
-  const KeyRange columns = TakeWeights(block, packed, scores, mask_row, gemm_scratch);
   kernels::GemmArgs args;
   args.sizes = {rows, in_.v.size, keys.size()};
-  args.a = kernels::RowMajor(scores + (keys.begin - columns.begin), columns.size());
+  args.beta = is_first ? 0 : 1;
+  args.a = kernels::RowMajor(memory.scores + (keys.begin - columns.begin), columns.size());
   args.b = kernels::RowMajor(
       in_.v_data + in_.v.Offset(b, KeyHead(h)) + keys.begin * in_.v.row_stride, in_.v.row_stride);
-  args.c = in_.y_data + in_.y.Offset(b, h) + first * in_.y.row_stride;
+  if (keys.size() == packed.keys.size()) args.packed_b = packed.value_data;
+  args.c = OutputRow(b, h, first);
   args.ldc = in_.y.row_stride;
-  kernels::Gemm(args, gemm_scratch);
-  if (in_.scores && in_.scores_mode == ScoresMode::kWeights) {
-    StoreWeights(b, h, first, rows, columns, scores);
+  kernels::Gemm(args, memory.gemm);
+}
+
+// Divides the sum of values by that of weights.
+void DotProductAttention::Finish(size_t b, size_t h, size_t query,
+                                 const kernels::SoftmaxState& state) const {
+  float* const y = OutputRow(b, h, query);
+  if (state.sum == 0) {
+    std::fill_n(y, in_.v.size, 0.0f);
+  } else {
+    const float sink = in_.sinks ? std::exp(in_.sinks[h] - state.max) : 0;
+    kernels::ScaleRow(y, in_.v.size, 1 / (state.sum + sink));
+  }
+  if (in_.log_sums) {
+    in_.log_sums[(b * in_.q.heads + h) * in_.q.length + query] =
+        state.sum == 0 ? 0 : state.max + std::log(state.sum);
   }
 }
 
@@ -113,35 +205,32 @@ void DotProductAttention::RunIn(KernelContext& context, std::byte* memory) const
   });
 }
 
+size_t DotProductAttention::blocks_of_head() const {
+  return task_count_ ? CeilDiv(in_.q.length, weight_rows_) : 0;
+}
+
+size_t DotProductAttention::weight_floats() const {
+  return RoundUp<size_t>(weight_rows_ * in_.k.length, 16);
+}
+
+size_t DotProductAttention::mask_floats() const { return RoundUp<size_t>(in_.k.length, 16); }
+
 QueryBlock DotProductAttention::Block(size_t b, size_t h, size_t index) const {
-  const size_t first = index * rows_;
-  const size_t rows = std::min(rows_, in_.q.length - first);
-  return {b, h, first, rows, KeysOfBlock(b, first, rows)};
+  const size_t first = index * weight_rows_;
+  const size_t rows = std::min(weight_rows_, in_.q.length - first);
+  return {b, h, first, rows, KeysOf(b, first, rows)};
 }
 
 void DotProductAttention::TakeWeights(const QueryBlock& block, float* weights, float* mask_row,
                                       float* gemm_scratch) const {
-  TakeWeights(block, {}, weights, mask_row, gemm_scratch);
-}
-
-// Returns the keys whose weights are the columns of `weights`.
-KeyRange DotProductAttention::TakeWeights(const QueryBlock& block, const PackedKeys& packed,
-                                          float* weights, float* mask_row,
-                                          float* gemm_scratch) const {
-  const auto [b, h, first, rows, keys] = block;
-  const KeyRange columns = MultiplyKeys(block, packed, weights, gemm_scratch);
-  for (size_t i = 0; i < rows; ++i) {
-    const KeyRange own = in_.visible(b, first + i);
-    const float* mask = in_.addends(b, h, first + i, mask_row);
-    float* log_sum = nullptr;
-    if (in_.log_sums) log_sum = in_.log_sums + (b * in_.q.heads + h) * in_.q.length + first + i;
-    TakeSoftmax(h, own, columns, mask, weights + i * columns.size(), log_sum);
+  const size_t columns = MultiplyKeys(block, {}, weights, gemm_scratch).size();
+  for (size_t i = 0; i < block.rows; ++i) {
+    TakeSoftmax(block.b, block.h, block.first + i, block.keys, weights + i * columns, mask_row);
   }
-  return columns;
 }
 
 // The smallest range that has the keys of all of these queries.
-KeyRange DotProductAttention::KeysOfBlock(size_t b, size_t first, size_t rows) const {
+KeyRange DotProductAttention::KeysOf(size_t b, size_t first, size_t rows) const {
   KeyRange keys = {in_.k.length, 0};
   for (size_t i = 0; i < rows; ++i) {
     const KeyRange own = in_.visible(b, first + i);
@@ -154,17 +243,24 @@ KeyRange DotProductAttention::KeysOfBlock(size_t b, size_t first, size_t rows) c
 // Scratch for the products of any block.
 size_t DotProductAttention::GemmScratch() const {
   size_t bytes = 0;
-  for (size_t b = 0; b < in_.q.batch && rows_ > 0; ++b) {
-    for (size_t first = 0; first < in_.q.length; first += rows_) {
-      const size_t rows = std::min(rows_, in_.q.length - first);
-      const size_t keys = KeysOfBlock(b, first, rows).size();
-      for (const kernels::GemmSizes& sizes :
-           {kernels::GemmSizes{rows, keys, in_.q.size}, kernels::GemmSizes{rows, in_.v.size, keys},
-            kernels::GemmSizes{rows, in_.k.length, in_.q.size}}) {
-        bytes = std::max(bytes, kernels::GemmScratchSize(sizes, false));
-      }
-      const kernels::GemmSizes on_packed = {rows, in_.k.length, in_.q.size};
-      bytes = std::max(bytes, kernels::GemmScratchSize(on_packed, true));
+  const auto add = [&bytes](const kernels::GemmSizes& sizes, bool is_packed) {
+    bytes = std::max(bytes, kernels::GemmScratchSize(sizes, is_packed));
+  };
+  for (size_t b = 0; b < in_.q.batch && task_count_ > 0; ++b) {
+    for (size_t group = 0; group < groups_; ++group) {
+      const auto [first, last] = QueriesOf(group);
+      ForEachPart(b, 0, first, last, [&](const QueryBlock& block, KeyRange part) {
+        for (const bool is_packed : {false, true}) {
+          // Of packed keys, whole panels are multiplied.
+          add({block.rows, is_packed ? part.size() : block.keys.size(), in_.q.size}, is_packed);
+          add({block.rows, in_.v.size, block.keys.size()}, is_packed);
+        }
+      });
+    }
+  }
+  if (in_.scores) {
+    for (const size_t rows : {rows_, in_.q.length % rows_}) {
+      add({rows, in_.k.length, in_.q.size}, false);
     }
   }
   return bytes;
@@ -185,16 +281,16 @@ kernels::GemmArgs DotProductAttention::KeyProduct(size_t b, size_t h, size_t fir
 // scores = scale Q K', or tanh(scale Q K' / softcap) for the softmax to scale. Returns the keys of
 // its columns, which are those of the block, or of all panels of packed keys that have some of
 // them.
-KeyRange DotProductAttention::MultiplyKeys(const QueryBlock& block, const PackedKeys& packed,
+KeyRange DotProductAttention::MultiplyKeys(const QueryBlock& block, const PackedPart& packed,
                                            float* scores, float* gemm_scratch) const {
   kernels::GemmArgs args = KeyProduct(block.b, block.h, block.first, block.rows);
   KeyRange columns = block.keys;
-  if (packed.data != nullptr && block.keys.size() > 0) {
+  if (packed.key_data != nullptr) {
     const size_t panel = kernels::GemmPanelColumns(), origin = packed.keys.begin;
     const size_t first = (columns.begin - origin) / panel * panel;
     columns = {origin + first,
                std::min(origin + RoundUp(columns.end - origin, panel), packed.keys.end)};
-    args.packed_b = packed.data + first * in_.q.size;
+    args.packed_b = packed.key_data + first * in_.q.size;
   } else {
     args.b.data += columns.begin * in_.k.row_stride;
   }
@@ -210,34 +306,17 @@ KeyRange DotProductAttention::MultiplyKeys(const QueryBlock& block, const Packed
 }
 
 // Turns one query's scores, of the keys in `keys`, into weights; 0 for invisible keys.
-void DotProductAttention::TakeSoftmax(size_t h, KeyRange own, KeyRange keys, const float* mask,
-                                      float* scores, float* log_sum) const {
-  const auto is_visible = [](float addend) { return addend != kHidden; };
-  const bool sees_any =
-      own.size() > 0 &&
-      (mask == nullptr || std::any_of(mask + own.begin, mask + own.end, is_visible));
-  if (!sees_any) {
-    std::fill_n(scores, keys.size(), 0.0f);
-    if (log_sum) *log_sum = 0;
-    return;
-  }
-  float* row = scores + (own.begin - keys.begin);
-  const float* own_mask = mask ? mask + own.begin : nullptr;
-  const float scale = in_.softcap > 0 ? in_.softcap : 1;
-  size_t best = 0;
-  float most = kHidden;
-  for (size_t i = 0; in_.sinks && i < own.size(); ++i) {
-    const float score = scale * row[i] + (own_mask ? own_mask[i] : 0);
-    if (score > most) {
-      most = score;
-      best = i;
-    }
-  }
-  kernels::SoftmaxRows(row, row, 1, own.size(),
-                       {.scale = scale, .mask = own_mask, .log_sums = log_sum});
-  if (in_.sinks) {
-    const float share = ShareBesideSink(most, row[best], in_.sinks[h]);
-    for (size_t i = 0; i < own.size(); ++i) row[i] *= share;
+void DotProductAttention::TakeSoftmax(size_t b, size_t h, size_t query, KeyRange keys,
+                                      float* scores, float* mask_row) const {
+  const KeyRange own = in_.visible(b, query);
+  float* row = scores;
+  if (own.size() > 0) {
+    row += own.begin - keys.begin;
+    const float* mask = in_.addends(b, h, query, own, mask_row);
+    kernels::SoftmaxState state;
+    kernels::SoftmaxPart(row, own.size(), ScoreScale(), mask, &state);
+    const float sink = in_.sinks ? std::exp(in_.sinks[h] - state.max) : 0;
+    if (state.sum != 0) kernels::ScaleRow(row, own.size(), 1 / (state.sum + sink));
   }
   std::fill(scores, row, 0.0f);
   std::fill(row + own.size(), scores + keys.size(), 0.0f);
@@ -247,16 +326,20 @@ float* DotProductAttention::ScoresOf(size_t b, size_t h, size_t query) const {
   return in_.scores + ((b * in_.q.heads + h) * in_.q.length + query) * in_.k.length;
 }
 
-// The scores in the modes before the softmax.
-void DotProductAttention::StoreScores(size_t b, size_t h, size_t first, size_t rows,
-                                      float* mask_row, float* gemm_scratch) const {
+void DotProductAttention::StoreScores(const QueryBlock& block, float* mask_row,
+                                      float* gemm_scratch) const {
+  const auto [b, h, first, rows, keys] = block;
+  float* const scores = ScoresOf(b, h, first);
+  if (in_.scores_mode == ScoresMode::kWeights) {
+    return TakeWeights(block, scores, mask_row, gemm_scratch);
+  }
   kernels::GemmArgs args = KeyProduct(b, h, first, rows);
-  args.c = ScoresOf(b, h, first);
+  args.c = scores;
   args.ldc = in_.k.length;
   kernels::Gemm(args, gemm_scratch);
   if (in_.scores_mode == ScoresMode::kProduct) return;
   for (size_t i = 0; i < rows; ++i) {
-    float* row = args.c + i * in_.k.length;
+    float* row = scores + i * in_.k.length;
     if (in_.softcap > 0) {
       std::transform(row, row + in_.k.length, row,
                      [this](float x) { return in_.softcap * std::tanh(x / in_.softcap); });
@@ -268,19 +351,11 @@ void DotProductAttention::StoreScores(size_t b, size_t h, size_t first, size_t r
 void DotProductAttention::StoreMasked(size_t b, size_t h, size_t query, float* mask_row,
                                       float* scores) const {
   const KeyRange own = in_.visible(b, query);
-  const float* mask = in_.addends(b, h, query, mask_row);
   std::fill_n(scores, own.begin, in_.hidden_score);
   std::fill(scores + own.end, scores + in_.k.length, in_.hidden_score);
-  for (size_t j = own.begin; mask && j < own.end; ++j) scores[j] += mask[j];
-}
-
-void DotProductAttention::StoreWeights(size_t b, size_t h, size_t first, size_t rows, KeyRange keys,
-                                       const float* weights) const {
-  for (size_t i = 0; i < rows; ++i) {
-    float* row = ScoresOf(b, h, first + i);
-    std::fill_n(row, in_.k.length, 0.0f);
-    std::copy_n(weights + i * keys.size(), keys.size(), row + keys.begin);
-  }
+  if (own.size() == 0) return;
+  const float* mask = in_.addends(b, h, query, own, mask_row);
+  for (size_t j = own.begin; mask && j < own.end; ++j) scores[j] += mask[j - own.begin];
 }
 
 }  // namespace tenon

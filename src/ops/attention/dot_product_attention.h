@@ -1,6 +1,7 @@
 // softmax(scale Q K' + addends) V for every head of a batch: the computation that all attention
-// operators share. It goes by blocks of queries, whose scores stay in the L2 cache. A task computes
-// some blocks of a head, for which it packs the keys once.
+// operators share. It goes by blocks of queries and parts of the keys, whose scores stay in the L2
+// cache: each part adds its values to the output, and what earlier ones gave is scaled as the
+// largest score grows. A task computes some blocks of a head, for which it packs each part once.
 #pragma once
 
 #include <limits>
@@ -8,6 +9,7 @@
 
 #include "base/function_ref.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/softmax.h"
 #include "runtime/kernel_context.h"
 
 namespace tenon {
@@ -42,11 +44,12 @@ struct AttentionOperands {
   float* y_data = nullptr;
   float scale = 1;
   float softcap = 0;  // > 0: scores are softcap tanh(scores / softcap) before the addends
-  // The keys that a query may see. The result is a row of zeros for a query that sees none.
+  // The keys that a query may see. The result is a row of zeros for a query that sees none, and for
+  // one whose scores all are -inf.
   FunctionRef<KeyRange(size_t b, size_t query)> visible;
-  // The addends of a query's scores before the softmax: one value for each key that it may see, in
-  // place or written to `buffer`, which has room for all keys; null: none.
-  FunctionRef<const float*(size_t b, size_t h, size_t query, float* buffer)> addends;
+  // The addends of a query's scores before the softmax: one value for each of `keys`, which are
+  // some that it may see, in place or written to `buffer`, which has room for them; null: none.
+  FunctionRef<const float*(size_t b, size_t h, size_t query, KeyRange keys, float* buffer)> addends;
   // [q.heads]: each adds exp(sink) to the denominators of its head's softmax; null: none.
   const float* sinks = nullptr;
   float* scores = nullptr;  // [batch, heads, queries, keys], or null
@@ -79,10 +82,10 @@ class DotProductAttention {
   void RunIn(KernelContext& context, std::byte* memory) const;
 
   // For other computations with the weights, such as gradients, block by block.
-  size_t blocks_of_head() const { return blocks_; }
+  size_t blocks_of_head() const;
   QueryBlock Block(size_t b, size_t h, size_t index) const;
-  size_t weight_floats() const { return score_floats_; }  // of any block, in whole vectors
-  size_t mask_floats() const { return mask_floats_; }
+  size_t weight_floats() const;  // of any block, in whole vectors
+  size_t mask_floats() const;
   // The scratch of the product that TakeWeights computes.
   kernels::GemmSizes KeyProductSizes(const QueryBlock& block) const {
     return {block.rows, block.keys.size(), in_.q.size};
@@ -92,42 +95,54 @@ class DotProductAttention {
                    float* gemm_scratch) const;
 
  private:
-  // Keys that a task has packed; none if `data` is null.
-  struct PackedKeys {
-    KeyRange keys;
-    const float* data;
+  // Keys and values that a task has packed; none if the pointers are null.
+  struct PackedPart {
+    KeyRange keys = {};
+    const float* key_data = nullptr;
+    const float* value_data = nullptr;
+  };
+  // The memory of a running task.
+  struct TaskMemory;
+  struct Queries {
+    size_t first, last;  // last: the end
   };
 
   size_t scratch_bytes() const;  // for each running task
   // Tasks may run in any order, on any threads. scratch: aligned to 64.
   void RunTask(size_t task, float* scratch) const;
-  void RunBlock(const QueryBlock& block, const PackedKeys& packed, float* scores, float* mask_row,
-                float* gemm_scratch) const;
-  PackedKeys PackKeys(size_t b, size_t h, size_t first_block, size_t last_block,
-                      float* packed) const;
-  KeyRange KeysOfBlock(size_t b, size_t first, size_t rows) const;
+  Queries QueriesOf(size_t group) const;
+  // f(block, part) for the queries from `first` to `last` and each part of their keys; the keys of
+  // the block are those in the part.
+  template <class F>
+  void ForEachPart(size_t b, size_t h, size_t first, size_t last, F f) const;
+  PackedPart Pack(size_t b, size_t h, KeyRange part, float* packed) const;
+  void AddPart(const QueryBlock& block, const PackedPart& packed, const TaskMemory& memory) const;
+  void Finish(size_t b, size_t h, size_t query, const kernels::SoftmaxState& state) const;
+  float* OutputRow(size_t b, size_t h, size_t query) const {
+    return in_.y_data + in_.y.Offset(b, h) + query * in_.y.row_stride;
+  }
+  KeyRange KeysOf(size_t b, size_t first, size_t rows) const;
   size_t GemmScratch() const;
   size_t KeyHead(size_t h) const { return h / (in_.q.heads / in_.k.heads); }
   kernels::GemmArgs KeyProduct(size_t b, size_t h, size_t first, size_t rows) const;
-  KeyRange MultiplyKeys(const QueryBlock& block, const PackedKeys& packed, float* scores,
+  KeyRange MultiplyKeys(const QueryBlock& block, const PackedPart& packed, float* scores,
                         float* gemm_scratch) const;
-  KeyRange TakeWeights(const QueryBlock& block, const PackedKeys& packed, float* weights,
-                       float* mask_row, float* gemm_scratch) const;
-  void TakeSoftmax(size_t h, KeyRange own, KeyRange keys, const float* mask, float* scores,
-                   float* log_sum) const;
-  void StoreScores(size_t b, size_t h, size_t first, size_t rows, float* mask_row,
-                   float* gemm_scratch) const;
+  float ScoreScale() const { return in_.softcap > 0 ? in_.softcap : 1; }  // of MultiplyKeys' result
+  void TakeSoftmax(size_t b, size_t h, size_t query, KeyRange keys, float* scores,
+                   float* mask_row) const;
+  void StoreScores(const QueryBlock& block, float* mask_row, float* gemm_scratch) const;
   void StoreMasked(size_t b, size_t h, size_t query, float* mask_row, float* scores) const;
-  void StoreWeights(size_t b, size_t h, size_t first, size_t rows, KeyRange keys,
-                    const float* weights) const;
   float* ScoresOf(size_t b, size_t h, size_t query) const;
 
   const AttentionOperands& in_;
   size_t task_count_ = 0;
-  size_t rows_ = 0;    // queries in a block
-  size_t blocks_ = 0;  // in a head
-  size_t groups_ = 0;  // of blocks, in a head: each is a task
-  size_t score_floats_ = 0, mask_floats_ = 0, packed_floats_ = 0;
+  size_t rows_ = 0;       // queries in a block
+  size_t part_ = 0;       // keys in a part
+  size_t blocks_ = 0;     // in a head
+  size_t groups_ = 0;     // of blocks, in a head: each is a task
+  size_t task_rows_ = 0;  // queries of a task, at most
+  size_t score_floats_ = 0, packed_key_floats_ = 0, packed_value_floats_ = 0;
+  size_t weight_rows_ = 0;  // queries in a block of weights
 };
 
 }  // namespace tenon

@@ -119,7 +119,7 @@ Status MultiplyHeads(const HeadProduct& p, const double* a, const double* b, dou
 
 void SoftmaxInPlace(float* x, size_t rows, size_t n, ThreadPool& threads) {
   threads.ParallelFor(rows, kernels::SoftmaxGrain(n), [&](size_t begin, size_t end) {
-    kernels::SoftmaxRows(x + begin * n, x + begin * n, end - begin, n, {});
+    kernels::SoftmaxRows(x + begin * n, x + begin * n, end - begin, n, false);
   });
 }
 

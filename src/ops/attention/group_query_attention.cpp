@@ -194,10 +194,10 @@ class GroupQueryRun : GroupedRun {
     const auto visible = [&](size_t b, size_t query) {
       return VisibleKeys(b, is_folded ? 0 : query);
     };
-    const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
-      const float* all = is_folded ? addends.Row(b, h * group + query, 0, buffer)
-                                   : addends.Row(b, h, query, buffer);
-      return all ? all + FirstKey(b) : nullptr;
+    const auto row = [&](size_t b, size_t h, size_t query, KeyRange of, float* buffer) {
+      of = {of.begin + FirstKey(b), of.end + FirstKey(b)};
+      return is_folded ? addends.Row(b, h * group + query, 0, of, buffer)
+                       : addends.Row(b, h, query, of, buffer);
     };
     AttentionOperands in = {
         .q = edits ? HeadsLast(batch_, queries_, heads_, size_) : q_.matrices,

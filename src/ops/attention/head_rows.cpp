@@ -168,16 +168,18 @@ void ScoreAddends::Prepare(float* table) {
   }
 }
 
-const float* ScoreAddends::Row(size_t b, size_t h, size_t query, float* buffer) const {
+const float* ScoreAddends::Row(size_t b, size_t h, size_t query, KeyRange keys,
+                               float* buffer) const {
   const float* padding = nullptr;
   if (table_) {
-    padding = table_ + (has_query_rows_ ? b * sizes_.queries + query : b) * sizes_.keys;
+    padding =
+        table_ + (has_query_rows_ ? b * sizes_.queries + query : b) * sizes_.keys + keys.begin;
   }
   if (!bias_) return padding;
-  const float* bias =
-      bias_ + b * bias_batch_stride_ + h * bias_head_stride_ + query * bias_row_stride_;
+  const float* bias = bias_ + b * bias_batch_stride_ + h * bias_head_stride_ +
+                      query * bias_row_stride_ + keys.begin;
   if (!padding) return bias;
-  for (size_t i = 0; i < sizes_.keys; ++i) buffer[i] = padding[i] + bias[i];
+  for (size_t i = 0; i < keys.size(); ++i) buffer[i] = padding[i] + bias[i];
   return buffer;
 }
 

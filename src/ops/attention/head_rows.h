@@ -71,7 +71,8 @@ class ScoreAddends {
   size_t table_floats() const { return table_rows_ * sizes_.keys; }
   void Prepare(float* table);
 
-  const float* Row(size_t b, size_t h, size_t query, float* buffer) const;
+  // Of a range of keys; null: none.
+  const float* Row(size_t b, size_t h, size_t query, KeyRange keys, float* buffer) const;
 
  private:
   bool IsPadding(size_t b, size_t query, size_t key) const;

@@ -185,7 +185,7 @@ class LongformerRun {
     args.c = scores + keys.size();
     if (globals > 0) kernels::Gemm(args, gemm_scratch);
     for (size_t i = 0; i < rows; ++i) AddMask(b, first + i, keys, scores + i * all);
-    kernels::SoftmaxRows(scores, scores, rows, all, {});
+    kernels::SoftmaxRows(scores, scores, rows, all, false);
     args = {};
     args.sizes = {rows, size_, keys.size()};
     args.a = kernels::RowMajor(scores, all);
@@ -230,7 +230,7 @@ class LongformerRun {
       args.ldc = length_;
       kernels::Gemm(args, gemm_scratch);
       for (size_t j = 0; j < length_; ++j) scores[j] += MaskOf(b, j);
-      kernels::SoftmaxRows(scores, scores, 1, length_, {});
+      kernels::SoftmaxRows(scores, scores, 1, length_, false);
       args = {};
       args.sizes = {1, size_, length_};
       args.a = kernels::RowMajor(scores, length_);

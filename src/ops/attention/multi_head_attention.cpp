@@ -267,8 +267,8 @@ class MultiHeadRun {
       const size_t end = attrs_.is_causal ? std::min(keys_, past_ + query + 1) : keys_;
       return KeyRange{0, end};
     };
-    const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
-      return addends.Row(b, h, query, buffer);
+    const auto row = [&](size_t b, size_t h, size_t query, KeyRange of, float* buffer) {
+      return addends.Row(b, h, query, of, buffer);
     };
     const Tensor& y = context_.Output(kY);
     AttentionOperands operands = {.q = q,

@@ -101,13 +101,12 @@ class PackedRun {
   KeyRange VisibleKeys(size_t query) const {
     return sequences_.TokensOf(sequences_.SequenceOf(query));
   }
-  const float* Addends(size_t h, size_t query, float* buffer) const {
+  const float* Addends(size_t h, size_t query, KeyRange keys) const {
     if (!has_bias_) return nullptr;
     const size_t sequence = sequences_.SequenceOf(query);
-    const KeyRange keys = sequences_.TokensOf(sequence);
-    const float* row = addends_.Row(sequence, h, query - keys.begin, nullptr);
-    std::copy_n(row, keys.size(), buffer + keys.begin);
-    return buffer;
+    const size_t first = sequences_.TokensOf(sequence).begin;
+    const KeyRange own = {keys.begin - first, keys.end - first};
+    return addends_.Row(sequence, h, query - first, own, nullptr);
   }
 
   template <class Visible, class Row>
@@ -177,8 +176,8 @@ class PackedAttention final : public StatefulKernel<InferPacked> {
     const PackedRun run(attrs_, kProjectedOrder, context, in);
     TENON_RETURN_IF_ERROR(run.Check());
     const auto visible = [&](size_t, size_t token) { return run.VisibleKeys(token); };
-    const auto row = [&](size_t, size_t h, size_t token, float* buffer) {
-      return run.Addends(h, token, buffer);
+    const auto row = [&](size_t, size_t h, size_t token, KeyRange keys, float*) {
+      return run.Addends(h, token, keys);
     };
     AttentionOperands operands = run.Operands(visible, row);
     const DotProductAttention attention(operands);
@@ -287,8 +286,8 @@ Status RunPackedHeads(const PackedAttrs& attrs, KernelContext& context) {
   const PackedRun run(attrs, kHeadsOrder, context, in);
   TENON_RETURN_IF_ERROR(run.Check());
   const auto visible = [&](size_t, size_t token) { return run.VisibleKeys(token); };
-  const auto row = [&](size_t, size_t h, size_t token, float* buffer) {
-    return run.Addends(h, token, buffer);
+  const auto row = [&](size_t, size_t h, size_t token, KeyRange keys, float*) {
+    return run.Addends(h, token, keys);
   };
   const AttentionOperands operands = run.Operands(visible, row);
   const DotProductAttention attention(operands);

@@ -368,7 +368,7 @@ class PagedRun : GroupedRun {
     std::function<KeyRange(size_t, size_t)> visible;
     AttentionOperands operands = {.visible = visible, .addends = kNothing};
   };
-  static const float* Nothing(size_t, size_t, size_t, float*) { return nullptr; }
+  static const float* Nothing(size_t, size_t, size_t, KeyRange, float*) { return nullptr; }
   static constexpr auto kNothing = &Nothing;
 
   KeyRange VisibleKeys(size_t b, size_t query) const {

@@ -230,8 +230,8 @@ class ProjectedAttention final : public StatefulKernel<Infer> {
     const auto visible = [&](size_t, size_t query) {
       return KeyRange{0, this->attrs_.is_causal ? std::min(keys, past + query + 1) : keys};
     };
-    const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
-      return addends.Row(b, h, query, buffer);
+    const auto row = [&](size_t b, size_t h, size_t query, KeyRange of, float* buffer) {
+      return addends.Row(b, h, query, of, buffer);
     };
     AttentionOperands in = {
         .q = heads.q,

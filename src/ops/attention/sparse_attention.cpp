@@ -95,8 +95,8 @@ class SparseRun : GroupedRun {
     FloatPieces pieces;
     const size_t q_piece = attrs_.do_rotary ? pieces.Add(batch_ * queries_ * heads_ * size_) : 0;
     const auto visible = [&](size_t b, size_t query) { return KeyRange{0, Past(b) + query + 1}; };
-    const auto row = [&](size_t b, size_t h, size_t query, float* buffer) {
-      return Addends(h % layouts_, Past(b) + query, buffer);
+    const auto row = [&](size_t b, size_t h, size_t query, KeyRange of, float* buffer) {
+      return Addends(h % layouts_, Past(b) + query, of, buffer);
     };
     AttentionOperands in = {.q = q_.matrices,
                             .k = cache,
@@ -190,16 +190,17 @@ class SparseRun : GroupedRun {
   }
 
   // 0 for the keys in [0, position] that are visible to the query at `position`.
-  const float* Addends(size_t layout, size_t position, float* buffer) const {
-    std::fill_n(buffer, position + 1, std::numeric_limits<float>::lowest());
+  const float* Addends(size_t layout, size_t position, KeyRange keys, float* buffer) const {
+    std::fill_n(buffer, keys.size(), std::numeric_limits<float>::lowest());
     const int32_t* rows = context_.Input(kBlockRows).data<int32_t>() + layout * (block_rows_ + 1) +
                           position / block_size_;
     const int32_t* columns = context_.Input(kBlockColumns).data<int32_t>() + layout * most_blocks_;
     for (int32_t i = rows[0]; i < rows[1]; ++i) {
       const auto block = static_cast<size_t>(columns[i]);
       if (block > position / block_size_) continue;
-      const size_t begin = block * block_size_;
-      std::fill(buffer + begin, buffer + std::min(begin + block_size_, position + 1), 0.0f);
+      const size_t begin = std::max(block * block_size_, keys.begin);
+      const size_t end = std::min((block + 1) * block_size_, keys.end);
+      if (begin < end) std::fill(buffer + begin - keys.begin, buffer + end - keys.begin, 0.0f);
     }
     return buffer;
   }

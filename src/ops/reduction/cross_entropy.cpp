@@ -125,7 +125,7 @@ void LogSoftmax(const float* x, float* y, const Sizes& sizes, ThreadPool& thread
     threads.ParallelFor(sizes.outer, kernels::SoftmaxGrain(sizes.classes),
                         [&](size_t begin, size_t end) {
                           kernels::SoftmaxRows(x + begin * sizes.classes, y + begin * sizes.classes,
-                                               end - begin, sizes.classes, {.log = true});
+                                               end - begin, sizes.classes, true);
                         });
     return;
   }

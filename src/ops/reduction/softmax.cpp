@@ -54,7 +54,7 @@ Status RunOver(const Sizes& sizes, bool log, KernelContext& context) {
     context.threads().ParallelFor(
         sizes.outer, kernels::SoftmaxGrain(sizes.n), [&](size_t begin, size_t end) {
           kernels::SoftmaxRows(from + begin * sizes.n, to + begin * sizes.n, end - begin, sizes.n,
-                               {.log = log});
+                               log);
         });
     return OkStatus();
   }
