@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/conv/block16-inl.h"
@@ -154,6 +155,46 @@ void RunTile(const ConvTile& tile) {
   StoreSums(tile, sums);
 }
 
+// The same for one tap and one block, as most products of light networks are: loops around 16 steps
+// would cost a tenth.
+template <size_t kPixels>
+void RunPointTile(const ConvTile& tile) {
+  constexpr size_t kSteps = 4;
+  Block sums[1][kPixels];
+  InitSums(tile, sums);
+  const float* HWY_RESTRICT in = tile.in + tile.column_offset;
+  const float* HWY_RESTRICT weights = tile.weights + tile.column_weights;
+  const auto step = [&](const float* HWY_RESTRICT x, const float* HWY_RESTRICT w) HWY_ATTR
+      __attribute__((always_inline)) {
+    const Block of_step = LoadBlock(w);
+    HWY_UNROLL(16)
+    for (size_t p = 0; p < kPixels; ++p) {
+      MulAddBlock(hn::Set(DBlock(), x[p * kChannelBlock]), of_step, sums[0][p]);
+    }
+  };
+  for (size_t left = tile.planes; left > 0; --left) {
+    size_t depth = tile.depth;
+    if (left > 1) {
+      HWY_UNROLL(16)
+      for (size_t p = 0; p < kPixels; ++p) {
+        hwy::Prefetch(in + tile.plane_stride + p * kChannelBlock);
+      }
+    } else {
+      depth = tile.last_depth;
+    }
+    const float* x = in;
+    const float* w = weights;
+    for (; depth >= kSteps; depth -= kSteps, x += kSteps, w += kSteps * kChannelBlock) {
+      HWY_UNROLL(4)
+      for (size_t k = 0; k < kSteps; ++k) step(x + k, w + k * kChannelBlock);
+    }
+    for (; depth > 0; --depth, ++x, w += kChannelBlock) step(x, w);
+    in += tile.plane_stride;
+    weights += tile.weights_plane_stride;
+  }
+  StoreSums(tile, sums);
+}
+
 using TileFunction = void (*)(const ConvTile&);
 template <size_t kChannels>
 using TileRow = std::array<TileFunction, kTilePixelsOf<kChannels>>;
@@ -171,11 +212,18 @@ constexpr TileRow<kChannels> kTileRow =
 // Runs `blocks` (1 or 2) output blocks of a tile of at most kTilePixels pixels.
 template <class Pixels>
 HWY_INLINE void RunTileBlocks(const ConvTile& tile, size_t blocks, size_t pixels) {
-  if (blocks == kTileBlocks) return kTileRow<Pixels, kChannelBlock, kTileBlocks>[pixels - 1](tile);
-  if (blocks == 1) return kTileRow<Pixels, kChannelBlock, 1>[pixels - 1](tile);
+  if (kTileBlocks > 1 && blocks == kTileBlocks) {
+    return kTileRow<Pixels, kChannelBlock, kTileBlocks>[pixels - 1](tile);
+  }
+  TileFunction run = kTileRow<Pixels, kChannelBlock, 1>[pixels - 1];
+  if constexpr (kTileBlocks == 1 && std::is_same_v<Pixels, StridedPixels<kChannelBlock>>) {
+    const bool is_point = tile.rows == 1 && tile.columns == 1;
+    if (is_point && pixels == kTilePixels) run = &RunPointTile<kTilePixels>;
+    if (is_point && pixels + 1 == kTilePixels) run = &RunPointTile<kTilePixels - 1>;
+  }
   ConvTile one = tile;
   for (size_t b = 0; b < blocks; ++b) {
-    kTileRow<Pixels, kChannelBlock, 1>[pixels - 1](one);
+    run(one);
     one.weights += one.weights_block_stride;
     if (one.bias) one.bias += kChannelBlock;
     if (one.addend) one.addend += one.out_block_stride;
