@@ -52,38 +52,22 @@ DotProductAttention::DotProductAttention(const AttentionOperands& operands) : in
   part_ = PieceSize(keys, std::max(kPart, kBlockFloats / rows_), kernels::GemmPanelColumns());
   blocks_ = CeilDiv(in_.q.length, rows_);
   groups_ = std::min(blocks_, CeilDiv(kEnoughTasks, heads));
-  task_rows_ = std::min(in_.q.length, CeilDiv(blocks_, groups_) * rows_);
-  score_floats_ = RoundUp<size_t>(rows_ * part_, 16);
+  const size_t task_rows = std::min(in_.q.length, CeilDiv(blocks_, groups_) * rows_);
+  const auto take = [this](size_t floats) {
+    return std::exchange(task_floats_, task_floats_ + RoundUp<size_t>(floats, 16));
+  };
+  offsets_.scores = take(rows_ * part_);
+  offsets_.mask_row = take(in_.scores ? in_.k.length : part_);
+  offsets_.states = take(task_rows * sizeof(kernels::SoftmaxState) / sizeof(float));
   if (groups_ < blocks_) {
-    packed_key_floats_ = kernels::PackedGemmBSize(part_, in_.q.size) / sizeof(float);
-    packed_value_floats_ = kernels::PackedGemmBSize(in_.v.size, part_) / sizeof(float);
+    offsets_.packed_keys = take(kernels::PackedGemmBSize(part_, in_.q.size) / sizeof(float));
+    offsets_.packed_values = take(kernels::PackedGemmBSize(in_.v.size, part_) / sizeof(float));
   }
   task_count_ = heads * groups_;
 }
 
-struct DotProductAttention::TaskMemory {
-  TaskMemory(const DotProductAttention& attention, float* scratch) {
-    const auto take = [&scratch](size_t floats) {
-      return std::exchange(scratch, scratch + RoundUp<size_t>(floats, 16));
-    };
-    scores = take(attention.score_floats_);
-    mask_row = take(attention.in_.scores ? attention.in_.k.length : attention.part_);
-    states = reinterpret_cast<kernels::SoftmaxState*>(take(kStateFloats * attention.task_rows_));
-    packed = take(attention.packed_key_floats_ + attention.packed_value_floats_);
-    gemm = scratch;
-  }
-  static constexpr size_t kStateFloats = sizeof(kernels::SoftmaxState) / sizeof(float);
-
-  float* scores;
-  float* mask_row;
-  kernels::SoftmaxState* states;  // of the task's queries, or of a block's
-  float* packed;
-  float* gemm;
-};
-
 size_t DotProductAttention::scratch_bytes() const {
-  float* const begin = nullptr;
-  return static_cast<size_t>(TaskMemory(*this, begin).gemm - begin) * sizeof(float) + GemmScratch();
+  return task_floats_ * sizeof(float) + GemmScratch();
 }
 
 DotProductAttention::Queries DotProductAttention::QueriesOf(size_t group) const {
@@ -110,54 +94,54 @@ void DotProductAttention::RunTask(size_t task, float* scratch) const {
   const size_t head = task / groups_;
   const size_t b = head / in_.q.heads, h = head % in_.q.heads;
   const auto [first, last] = QueriesOf(task % groups_);
-  TaskMemory memory(*this, scratch);
-  std::uninitialized_fill_n(memory.states, last - first, kernels::SoftmaxState());
+  auto* const states = reinterpret_cast<kernels::SoftmaxState*>(scratch + offsets_.states);
+  std::uninitialized_fill_n(states, last - first, kernels::SoftmaxState());
   PackedPart packed;
   ForEachPart(b, h, first, last, [&](const QueryBlock& block, KeyRange part) {
     if (StopSignal::CutsCurrent()) return;
     if (last - first > rows_ && packed.keys.end != part.end) {
-      packed = Pack(b, h, part, memory.packed);
+      packed = Pack(b, h, part, scratch);
     }
-    TaskMemory own = memory;
-    own.states += block.first - first;
-    AddPart(block, packed, own);
+    AddPart(block, packed, scratch, states + (block.first - first));
   });
   for (size_t query = first; query < last; ++query) {
-    Finish(b, h, query, memory.states[query - first]);
+    Finish(b, h, query, states[query - first]);
   }
   for (size_t query = first; in_.scores && query < last; query += rows_) {
     if (StopSignal::CutsCurrent()) return;
     const QueryBlock block = {b, h, query, std::min(rows_, last - query), {0, in_.k.length}};
-    StoreScores(block, memory.mask_row, memory.gemm);
+    StoreScores(block, scratch + offsets_.mask_row, scratch + task_floats_);
   }
 }
 
 DotProductAttention::PackedPart DotProductAttention::Pack(size_t b, size_t h, KeyRange part,
-                                                          float* packed) const {
-  float* const values = packed + packed_key_floats_;
+                                                          float* scratch) const {
+  float* const keys = scratch + offsets_.packed_keys;
+  float* const values = scratch + offsets_.packed_values;
   const float* const k = in_.k_data + in_.k.Offset(b, KeyHead(h)) + part.begin * in_.k.row_stride;
   const float* const v = in_.v_data + in_.v.Offset(b, KeyHead(h)) + part.begin * in_.v.row_stride;
-  kernels::PackGemmB(kernels::Transposed(k, in_.k.row_stride), part.size(), in_.q.size, packed);
+  kernels::PackGemmB(kernels::Transposed(k, in_.k.row_stride), part.size(), in_.q.size, keys);
   kernels::PackGemmB(kernels::RowMajor(v, in_.v.row_stride), in_.v.size, part.size(), values);
-  return {part, packed, values};
+  return {part, keys, values};
 }
 
-// Adds the values of the block's keys to the outputs of its queries.
-void DotProductAttention::AddPart(const QueryBlock& block, const PackedPart& packed,
-                                  const TaskMemory& memory) const {
+// Adds the values of the block's keys to the outputs of its queries, whose states these are.
+void DotProductAttention::AddPart(const QueryBlock& block, const PackedPart& packed, float* scratch,
+                                  kernels::SoftmaxState* states) const {
   const auto [b, h, first, rows, keys] = block;
-  const KeyRange columns = MultiplyKeys(block, packed, memory.scores, memory.gemm);
+  float* const block_scores = scratch + offsets_.scores;
+  float* const gemm_scratch = scratch + task_floats_;
+  const KeyRange columns = MultiplyKeys(block, packed, block_scores, gemm_scratch);
   // Outputs are sums, and weights relative to the largest score, until the task's end.
-  bool is_first = true;
-  for (size_t i = 0; i < rows; ++i) is_first = is_first && memory.states[i].is_new();
+  const bool is_first =
+      std::all_of(states, states + rows, [](const auto& s) { return s.is_new(); });
   for (size_t i = 0; i < rows; ++i) {
-    float* const scores = memory.scores + i * columns.size();
+    float* const scores = block_scores + i * columns.size();
     const KeyRange own = Common(in_.visible(b, first + i), keys);
     float* const begin = scores + (own.size() ? own.begin - columns.begin : 0);
     if (own.size() > 0) {
-      const float* mask = in_.addends(b, h, first + i, own, memory.mask_row);
-      const float factor =
-          kernels::SoftmaxPart(begin, own.size(), ScoreScale(), mask, &memory.states[i]);
+      const float* mask = in_.addends(b, h, first + i, own, scratch + offsets_.mask_row);
+      const float factor = kernels::SoftmaxPart(begin, own.size(), ScoreScale(), mask, &states[i]);
       if (!is_first && factor != 1) {
         kernels::ScaleRow(OutputRow(b, h, first + i), in_.v.size, factor);
       }
@@ -168,13 +152,13 @@ void DotProductAttention::AddPart(const QueryBlock& block, const PackedPart& pac
   kernels::GemmArgs args;
   args.sizes = {rows, in_.v.size, keys.size()};
   args.beta = is_first ? 0 : 1;
-  args.a = kernels::RowMajor(memory.scores + (keys.begin - columns.begin), columns.size());
+  args.a = kernels::RowMajor(block_scores + (keys.begin - columns.begin), columns.size());
   args.b = kernels::RowMajor(
       in_.v_data + in_.v.Offset(b, KeyHead(h)) + keys.begin * in_.v.row_stride, in_.v.row_stride);
   if (keys.size() == packed.keys.size()) args.packed_b = packed.value_data;
   args.c = OutputRow(b, h, first);
   args.ldc = in_.y.row_stride;
-  kernels::Gemm(args, memory.gemm);
+  kernels::Gemm(args, gemm_scratch);
 }
 
 // Divides the sum of values by that of weights.

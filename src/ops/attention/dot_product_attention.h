@@ -101,8 +101,6 @@ class DotProductAttention {
     const float* key_data = nullptr;
     const float* value_data = nullptr;
   };
-  // The memory of a running task.
-  struct TaskMemory;
   struct Queries {
     size_t first, last;  // last: the end
   };
@@ -115,8 +113,9 @@ class DotProductAttention {
   // the block are those in the part.
   template <class F>
   void ForEachPart(size_t b, size_t h, size_t first, size_t last, F f) const;
-  PackedPart Pack(size_t b, size_t h, KeyRange part, float* packed) const;
-  void AddPart(const QueryBlock& block, const PackedPart& packed, const TaskMemory& memory) const;
+  PackedPart Pack(size_t b, size_t h, KeyRange part, float* scratch) const;
+  void AddPart(const QueryBlock& block, const PackedPart& packed, float* scratch,
+               kernels::SoftmaxState* states) const;
   void Finish(size_t b, size_t h, size_t query, const kernels::SoftmaxState& state) const;
   float* OutputRow(size_t b, size_t h, size_t query) const {
     return in_.y_data + in_.y.Offset(b, h) + query * in_.y.row_stride;
@@ -136,12 +135,15 @@ class DotProductAttention {
 
   const AttentionOperands& in_;
   size_t task_count_ = 0;
-  size_t rows_ = 0;       // queries in a block
-  size_t part_ = 0;       // keys in a part
-  size_t blocks_ = 0;     // in a head
-  size_t groups_ = 0;     // of blocks, in a head: each is a task
-  size_t task_rows_ = 0;  // queries of a task, at most
-  size_t score_floats_ = 0, packed_key_floats_ = 0, packed_value_floats_ = 0;
+  size_t rows_ = 0;    // queries in a block
+  size_t part_ = 0;    // keys in a part
+  size_t blocks_ = 0;  // in a head
+  size_t groups_ = 0;  // of blocks, in a head: each is a task
+  // In a task's scratch memory, in floats. The states are those of its queries.
+  struct {
+    size_t scores = 0, mask_row = 0, states = 0, packed_keys = 0, packed_values = 0;
+  } offsets_;
+  size_t task_floats_ = 0;  // after which the products have theirs
   size_t weight_rows_ = 0;  // queries in a block of weights
 };
 
