@@ -637,6 +637,20 @@ def test_dynamic_quantize_lstm(direction: str, per_column: bool, dtype: type) ->
     contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=1e-6, **options)
 
 
+def test_dynamic_quantize_lstm_ignores_steps_behind_all_sequences() -> None:
+    length, batch, size, hidden = 7, 3, 8, 6
+    weights = [integers(np.int8, 1, k, 4 * hidden, seed=k) // 2 for k in (size, hidden)]
+    parameters = [np.full(1, 0.004, np.float32), np.zeros(1, np.int8)]
+    x = floats(length, batch, size)
+    x[5:] *= 50
+    outputs = dict.fromkeys(("y", "h", "c"), np.float32)
+    options = {"hidden_size": hidden, "constants": (1, 2, 8, 9, 10, 11)}
+    for lens in ([5, 3, 4], [7, 3, 4], [1, 0, 1], [0, 0, 0]):
+        inputs = [x, *weights, None, np.array(lens, np.int32), None, None, None]
+        inputs += [*parameters, *parameters]
+        contrib.check("DynamicQuantizeLSTM", inputs, outputs, rtol=0, atol=1e-6, **options)
+
+
 def test_dynamic_quantize_lstm_without_optimizations() -> None:
     length, batch, size, hidden = 3, 2, 4, 5
     weights = [integers(np.int8, 1, k, 4 * hidden, seed=k) // 2 for k in (size, hidden)]

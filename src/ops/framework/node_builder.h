@@ -24,13 +24,16 @@ class NodeBuilder {
     return output;
   }
 
-  // x rounded to the values of int8 or uint8.
-  ValueId Rounded(ValueId x) {
+  // x rounded to the values of uint8.
+  ValueId Rounded(ValueId x) { return Rounded(x, x); }
+  // The same in the range of `part`, which is x or some of its elements.
+  ValueId Rounded(ValueId x, ValueId part) {
     std::vector<ValueId> quantized;
     for (const char* name : {"bytes", "scale", "zero_point"}) {
       quantized.push_back(graph_.AddValue(graph_.UnusedName(Format("{}/{}", name_, name))));
     }
-    Add("DynamicQuantizeLinear", {x}, quantized, {});
+    Add("DynamicQuantizeLinear", {part}, quantized, {});
+    if (part != x) quantized[0] = Op("QuantizeLinear", {x, quantized[1], quantized[2]});
     return Op("DequantizeLinear", std::move(quantized));
   }
 

@@ -59,15 +59,33 @@ std::optional<Tensor> TurnedBytes(const Tensor* bytes) {
   return *std::move(turned);
 }
 
+// The steps of X [steps, batch, size] before the end of the longest sequence.
+ValueId UsedSteps(NodeBuilder& build, ValueId x, ValueId lens, ValueId zero) {
+  return build.Op("Slice", {x, zero, build.Op("ReduceMax", {lens}), zero});
+}
+
 // DynamicQuantizeLSTM-1 is LSTM with the weights' values. Its inputs and states are rounded as if
-// to uint8: all inputs together, and the states of a step together. Constant weights of the states
-// stay bytes: see ops/recurrent/byte_recurrence.h.
+// to uint8: all inputs that the sequences have together, and the states of a step together.
+// Constant weights of the states stay bytes: see ops/recurrent/byte_recurrence.h.
 bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
-  enum Input : size_t { kW = 1, kR, kOfLstm = 8, kWScale = 8, kWZero, kRScale, kRZero, kAll };
+  enum Input : size_t {
+    kX,
+    kW,
+    kR,
+    kLens = 4,
+    kOfLstm = 8,
+    kWScale = 8,
+    kWZero,
+    kRScale,
+    kRZero,
+    kAll
+  };
   const Node& node = graph.node(id);
   if (node.inputs.size() != kAll) return false;
   Result<Tensor> shape = Tensor::Allocate(DataType::kInt64, Shape({3}));
-  if (!shape) return false;
+  Result<Tensor> first = Tensor::Allocate(DataType::kInt32, Shape({1}));
+  if (!shape || !first) return false;
+  first->data<int32_t>()[0] = 0;
   const int64_t columns[] = {0, 1, -1};
   std::copy_n(columns, 3, shape->data<int64_t>());
   std::vector<ValueId> inputs = node.inputs, outputs = node.outputs;
@@ -89,7 +107,12 @@ bool ExpandDynamicQuantizeLstm(Graph& graph, NodeId id) {
   } else {
     inputs[kR] = DequantizedWeights(build, inputs[kR], scale, zero, column_shape);
   }
-  inputs[0] = build.Rounded(inputs[0]);
+  if (inputs[kLens] == ValueId::kNone) {
+    inputs[kX] = build.Rounded(inputs[kX]);
+  } else {
+    const ValueId zero = graph.AddInitializer(graph.UnusedName("first"), *std::move(first));
+    inputs[kX] = build.Rounded(inputs[kX], UsedSteps(build, inputs[kX], inputs[kLens], zero));
+  }
   build.Add("LSTM", std::move(inputs), std::move(outputs), std::move(attributes), "com.tenon");
   return true;
 }
