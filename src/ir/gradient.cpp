@@ -67,15 +67,6 @@ std::vector<ValueId> ReadsOf(const Node& node) {
   return reads;
 }
 
-bool ContainsAny(const std::unordered_set<ValueId>& values, const std::vector<ValueId>& wanted) {
-  return std::any_of(wanted.begin(), wanted.end(),
-                     [&](ValueId id) { return values.count(id) > 0; });
-}
-
-bool ReadsAny(const Node& node, const std::unordered_set<ValueId>& values) {
-  return ContainsAny(values, ReadsOf(node));
-}
-
 // Whether a gradient may flow into values of this type. Integers, booleans and strings change in
 // steps, so that what is computed of them is constant between the steps: its derivative is 0.
 bool IsDifferentiable(const ValueType& type) {
@@ -84,24 +75,214 @@ bool IsDifferentiable(const ValueType& type) {
   return !type.is_tensor() || !kSteps.Contains(type.element_type);
 }
 
+// What a Gradient differentiates.
+struct Ends {
+  std::vector<ValueId> arguments;  // the names of `xs`, then those of `zs`
+  size_t differentiated = 0;       // the number of names in `xs`
+  ValueId y = ValueId::kNone;
+};
+
+Result<Ends> EndsOf(const Graph& graph, const Node& node) {
+  const auto named = [&](const std::string& name) -> Result<ValueId> {
+    const ValueId id = graph.FindValue(name);
+    if (id == ValueId::kNone) return InvalidGraph("{}: no value '{}'", node.Describe(), name);
+    return id;
+  };
+  Ends ends;
+  for (const char* list : {"xs", "zs"}) {
+    for (const std::string& name : NamesIn(node, list)) {
+      TENON_ASSIGN_OR_RETURN(const ValueId id, named(name));
+      ends.arguments.push_back(id);
+    }
+    if (list == std::string_view("xs")) ends.differentiated = ends.arguments.size();
+  }
+  if (node.inputs.size() != ends.arguments.size() || node.outputs.size() > ends.differentiated) {
+    return InvalidGraph("{}: expected {} inputs and at most {} outputs, got {} and {}",
+                        node.Describe(), ends.arguments.size(), ends.differentiated,
+                        node.inputs.size(), node.outputs.size());
+  }
+  TENON_ASSIGN_OR_RETURN(ends.y, named(std::string(node.GetString("y", ""))));
+  return ends;
+}
+
+// The Gradients of a graph, and the nodes that each differentiates. A Gradient reads the values
+// that it names, too.
+class GradientPaths {
+ public:
+  static Result<GradientPaths> Of(const Graph& graph) {
+    GradientPaths paths(graph);
+    for (size_t i = 0; i < graph.node_capacity(); ++i) {
+      const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+      if (node == nullptr || !IsGradient(*node)) continue;
+      TENON_ASSIGN_OR_RETURN(const Ends ends, EndsOf(graph, *node));
+      for (const ValueId argument : ends.arguments) paths.named_by_[argument].push_back(node->id);
+      paths.named_by_[ends.y].push_back(node->id);
+      paths.ends_.emplace(node->id, ends);
+    }
+    if (paths.ends_.empty()) return paths;
+    const std::vector<size_t> missing = paths.NeverComputed();
+    for (const auto& [id, ends] : paths.ends_) {
+      std::vector<NodeId> between = {id};  // if it waits for itself
+      if (missing[Index(id)] == 0) {
+        TENON_ASSIGN_OR_RETURN(between, paths.Between(id, ends));
+      }
+      for (const NodeId inner : between) {
+        if (!IsGradient(graph.node(inner))) continue;
+        paths.differentiated_.insert(inner);
+        paths.waiting_.insert(id);
+      }
+      paths.between_.emplace(id, std::move(between));
+    }
+    return paths;
+  }
+
+  const Ends& ends(NodeId id) const { return ends_.at(id); }
+  // The nodes on the paths from the arguments to y, producers first.
+  const std::vector<NodeId>& between(NodeId id) const { return between_.at(id); }
+  // Whether there is another Gradient between its arguments and its y, or itself.
+  bool Waits(NodeId id) const { return waiting_.count(id) > 0; }
+  // Whether it is between the arguments and the y of another Gradient.
+  bool IsDifferentiated(NodeId id) const { return differentiated_.count(id) > 0; }
+
+ private:
+  explicit GradientPaths(const Graph& graph) : graph_(graph) {}
+
+  std::vector<ValueId> ReadsWithNames(const Node& node) const {
+    std::vector<ValueId> reads = ReadsOf(node);
+    if (const auto known = ends_.find(node.id); known != ends_.end()) {
+      reads.insert(reads.end(), known->second.arguments.begin(), known->second.arguments.end());
+      reads.push_back(known->second.y);
+    }
+    reads.erase(std::remove(reads.begin(), reads.end(), ValueId::kNone), reads.end());
+    return reads;
+  }
+
+  template <class Visit>
+  void ForEachReader(ValueId id, const Visit& visit) const {
+    for (const NodeId reader : graph_.value(id).consumers) visit(reader);
+    if (const auto named = named_by_.find(id); named != named_by_.end()) {
+      for (const NodeId reader : named->second) visit(reader);
+    }
+  }
+
+  // How many of its reads each node lacks when all others that can be are computed. There are none,
+  // unless a Gradient names what depends on its outputs.
+  std::vector<size_t> NeverComputed() const {
+    std::vector<size_t> missing(graph_.node_capacity(), 0);
+    std::vector<NodeId> ready;
+    for (size_t i = 0; i < graph_.node_capacity(); ++i) {
+      const Node* const node = graph_.FindNode(static_cast<NodeId>(i));
+      if (node == nullptr) continue;
+      for (const ValueId read : ReadsWithNames(*node)) {
+        if (graph_.value(read).producer != NodeId::kNone) ++missing[i];
+      }
+      if (missing[i] == 0) ready.push_back(node->id);
+    }
+    while (!ready.empty()) {
+      const NodeId id = ready.back();
+      ready.pop_back();
+      for (const ValueId output : graph_.node(id).outputs) {
+        if (output == ValueId::kNone) continue;
+        ForEachReader(output, [&](NodeId reader) {
+          if (--missing[Index(reader)] == 0) ready.push_back(reader);
+        });
+      }
+    }
+    return missing;
+  }
+
+  // The nodes that depend on the arguments. The Gradients of compositions have few of them, so that
+  // the work is not proportional to the size of the graph for each.
+  std::unordered_set<NodeId> Dependent(NodeId gradient, std::vector<ValueId> open) const {
+    std::unordered_set<NodeId> dependent;
+    const auto visit = [&](NodeId reader) {
+      if (reader == gradient || !dependent.insert(reader).second) return;
+      for (const ValueId output : graph_.node(reader).outputs) {
+        if (output != ValueId::kNone) open.push_back(output);
+      }
+    };
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      ForEachReader(id, visit);
+    }
+    return dependent;
+  }
+
+  Result<std::vector<NodeId>> Between(NodeId gradient, const Ends& ends) const {
+    const std::unordered_set<NodeId> dependent = Dependent(gradient, ends.arguments);
+    std::unordered_set<ValueId> seen(ends.arguments.begin(), ends.arguments.end());
+    std::unordered_set<NodeId> found;
+    std::vector<ValueId> open = {ends.y};
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      const NodeId producer = graph_.value(id).producer;
+      if (!seen.insert(id).second || dependent.count(producer) == 0) continue;
+      if (!found.insert(producer).second) continue;
+      const std::vector<ValueId> reads = ReadsWithNames(graph_.node(producer));
+      open.insert(open.end(), reads.begin(), reads.end());
+    }
+    return Sorted(found);
+  }
+
+  // Producers first.
+  Result<std::vector<NodeId>> Sorted(const std::unordered_set<NodeId>& nodes) const {
+    std::vector<NodeId> sorted(nodes.begin(), nodes.end());
+    std::sort(sorted.begin(), sorted.end());
+    const bool is_in_order = std::all_of(sorted.begin(), sorted.end(), [&](NodeId id) {
+      const std::vector<ValueId> reads = ReadsOf(graph_.node(id));
+      return std::all_of(reads.begin(), reads.end(), [&](ValueId read) {
+        return read == ValueId::kNone || nodes.count(graph_.value(read).producer) == 0 ||
+               graph_.value(read).producer < id;
+      });
+    });
+    if (is_in_order) return sorted;
+    TENON_ASSIGN_OR_RETURN(sorted, graph_.TopologicalOrder());
+    std::erase_if(sorted, [&](NodeId id) { return nodes.count(id) == 0; });
+    return sorted;
+  }
+
+  const Graph& graph_;
+  std::unordered_map<NodeId, Ends> ends_;
+  std::unordered_map<ValueId, std::vector<NodeId>> named_by_;
+  std::unordered_map<NodeId, std::vector<NodeId>> between_;
+  std::unordered_set<NodeId> waiting_;
+  std::unordered_set<NodeId> differentiated_;
+};
+
 // Reverse-mode differentiation for one Gradient node.
 class Differentiation {
  public:
-  Differentiation(Graph& graph, NodeId id) : graph_(graph), id_(id) {}
+  Differentiation(Graph& graph, NodeId id, const GradientPaths& paths)
+      : graph_(graph),
+        id_(id),
+        arguments_(paths.ends(id).arguments),
+        y_(paths.ends(id).y),
+        forward_(paths.between(id)),
+        is_last_(!paths.IsDifferentiated(id)) {}
 
-  // Expands the node, or operators before it that must be expanded first. Returns false, without
-  // any change, if another Gradient must be expanded before this one.
+  // Whether the types of all that is differentiated have been inferred; nodes from `first_new` on
+  // came later.
+  bool KnowsTypes(size_t first_new) const {
+    return std::all_of(forward_.begin(), forward_.end(), [&](NodeId id) {
+      std::vector<ValueId> values = ReadsOf(graph_.node(id));
+      values.insert(values.end(), graph_.node(id).outputs.begin(), graph_.node(id).outputs.end());
+      return std::all_of(values.begin(), values.end(), [&](ValueId value) {
+        if (value == ValueId::kNone) return true;
+        const ValueInfo& info = graph_.value(value);
+        const bool is_new = info.producer != NodeId::kNone && Index(info.producer) >= first_new;
+        return !is_new && info.type.shape;
+      });
+    });
+  }
+
+  // Expands the node. Returns false if operators before it had to be expanded first.
   Result<bool> Run() {
-    TENON_RETURN_IF_ERROR(FindArguments());
-    TENON_RETURN_IF_ERROR(FindForwardNodes());
-    if (std::any_of(forward_.begin(), forward_.end(),
-                    [&](NodeId id) { return IsGradient(graph_.node(id)); })) {
-      return false;
-    }
+    FindDifferentiable();
     TENON_ASSIGN_OR_RETURN(const bool is_expanded, ExpandFunctions());
-    if (is_expanded) return true;
-    TENON_ASSIGN_OR_RETURN(const bool is_last, IsLast());
-    GradientBuilder builder(graph_, Prefix(), Opset(), is_last);
+    if (is_expanded) return false;
+    GradientBuilder builder(graph_, Prefix(), Opset(), is_last_);
     TENON_RETURN_IF_ERROR(CopyForward(builder));
     TENON_RETURN_IF_ERROR(GoBackward(builder));
     ReplaceOutputs(builder);
@@ -124,58 +305,6 @@ class Differentiation {
       }
     }
     return opset;
-  }
-
-  Result<ValueId> Named(const std::string& name) const {
-    const ValueId id = graph_.FindValue(name);
-    if (id == ValueId::kNone) return InvalidGraph("{}: no value '{}'", node().Describe(), name);
-    return id;
-  }
-
-  Status FindArguments() {
-    for (const char* list : {"xs", "zs"}) {
-      for (const std::string& name : NamesIn(node(), list)) {
-        TENON_ASSIGN_OR_RETURN(const ValueId id, Named(name));
-        arguments_.push_back(id);
-      }
-      if (list == std::string_view("xs")) differentiated_ = arguments_.size();
-    }
-    if (node().inputs.size() != arguments_.size() || node().outputs.size() > differentiated_) {
-      return InvalidGraph("{}: expected {} inputs and at most {} outputs, got {} and {}",
-                          node().Describe(), arguments_.size(), differentiated_,
-                          node().inputs.size(), node().outputs.size());
-    }
-    TENON_ASSIGN_OR_RETURN(y_, Named(std::string(node().GetString("y", ""))));
-    return OkStatus();
-  }
-
-  // The nodes on the paths from the arguments to y, producers first.
-  Status FindForwardNodes() {
-    std::unordered_set<ValueId> above = {y_};
-    std::unordered_set<ValueId> ends(arguments_.begin(), arguments_.end());
-    TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
-    for (size_t i = order.size(); i-- > 0;) {
-      const Node& candidate = graph_.node(order[i]);
-      const bool is_above =
-          std::any_of(candidate.outputs.begin(), candidate.outputs.end(),
-                      [&](ValueId id) { return above.count(id) > 0 && ends.count(id) == 0; });
-      if (!is_above) continue;
-      const std::vector<ValueId> reads = ReadsOf(candidate);
-      above.insert(reads.begin(), reads.end());
-      forward_.push_back(candidate.id);
-    }
-    std::reverse(forward_.begin(), forward_.end());
-    std::unordered_set<ValueId> dependent(arguments_.begin(), arguments_.end());
-    const auto is_independent = [&](NodeId id) {
-      const Node& candidate = graph_.node(id);
-      if (!ReadsAny(candidate, dependent)) return true;
-      dependent.insert(candidate.outputs.begin(), candidate.outputs.end());
-      return false;
-    };
-    forward_.erase(std::remove_if(forward_.begin(), forward_.end(), is_independent),
-                   forward_.end());
-    FindDifferentiable();
-    return OkStatus();
   }
 
   // Whether a gradient may flow from the node into a value that it reads: also into integers, where
@@ -234,69 +363,6 @@ class Differentiation {
     return true;
   }
 
-  // What a node reads, and the values that a Gradient names.
-  std::vector<ValueId> AllReadsOf(const Node& other) const {
-    std::vector<ValueId> reads = ReadsOf(other);
-    if (IsGradient(other)) {
-      for (const char* list : {"xs", "zs"}) {
-        for (const std::string& name : NamesIn(other, list)) {
-          reads.push_back(graph_.FindValue(name));
-        }
-      }
-      reads.push_back(graph_.FindValue(std::string(other.GetString("y", ""))));
-    }
-    reads.erase(std::remove(reads.begin(), reads.end(), ValueId::kNone), reads.end());
-    return reads;
-  }
-
-  // The values that the nodes of this Gradient will depend on.
-  std::unordered_set<ValueId> Above() const {
-    std::unordered_set<ValueId> above;
-    std::vector<ValueId> open = AllReadsOf(node());
-    while (!open.empty()) {
-      const ValueId id = open.back();
-      open.pop_back();
-      const NodeId producer = graph_.value(id).producer;
-      if (!above.insert(id).second || producer == NodeId::kNone) continue;
-      const std::vector<ValueId> reads = AllReadsOf(graph_.node(producer));
-      open.insert(open.end(), reads.begin(), reads.end());
-    }
-    return above;
-  }
-
-  // The values that depend on the results.
-  Result<std::unordered_set<ValueId>> Below() const {
-    std::unordered_set<ValueId> below(node().outputs.begin(), node().outputs.end());
-    TENON_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
-    // A Gradient may come before what it names.
-    for (size_t known = 0; known < below.size();) {
-      known = below.size();
-      for (const NodeId id : order) {
-        const Node& other = graph_.node(id);
-        if (ContainsAny(below, AllReadsOf(other))) {
-          below.insert(other.outputs.begin(), other.outputs.end());
-        }
-      }
-    }
-    return below;
-  }
-
-  // Whether no other Gradient differentiates the nodes of this one: none has them between its
-  // arguments and its y.
-  Result<bool> IsLast() const {
-    const std::unordered_set<ValueId> above = Above();
-    TENON_ASSIGN_OR_RETURN(const std::unordered_set<ValueId> below, Below());
-    for (size_t i = 0; i < graph_.node_capacity(); ++i) {
-      const Node* other = graph_.FindNode(static_cast<NodeId>(i));
-      if (other == nullptr || !IsGradient(*other) || other->id == id_) continue;
-      const ValueId y = graph_.FindValue(std::string(other->GetString("y", "")));
-      std::vector<ValueId> arguments = AllReadsOf(*other);
-      arguments.erase(std::remove(arguments.begin(), arguments.end(), y), arguments.end());
-      if (below.count(y) > 0 && ContainsAny(above, arguments)) return false;
-    }
-    return true;
-  }
-
   // Copies of the nodes for other values of the arguments, if the node has such inputs.
   Status CopyForward(GradientBuilder& builder) {
     if (node().inputs == arguments_) return OkStatus();
@@ -329,7 +395,7 @@ class Differentiation {
       for (Graph* subgraph : added.Subgraphs()) {
         for (Capture& capture : subgraph->captures) capture.outer = copy(capture.outer);
       }
-      graph_.RefreshCaptures(added.id);
+      if (!added.Subgraphs().empty()) graph_.RefreshCaptures(added.id);
       forward = added.id;
     }
     for (ValueId& argument : arguments_) argument = copy(argument);
@@ -425,10 +491,10 @@ class Differentiation {
 
   Graph& graph_;
   NodeId id_;
-  std::vector<ValueId> arguments_;  // the names of `xs`, then those of `zs`
-  size_t differentiated_ = 0;       // the number of names in `xs`
-  ValueId y_ = ValueId::kNone;
+  std::vector<ValueId> arguments_;
+  ValueId y_;
   std::vector<NodeId> forward_;
+  bool is_last_;  // no other Gradient differentiates the nodes of this one
   // Values that depend on the arguments by a way without steps: only these get gradients.
   std::unordered_set<ValueId> differentiable_;
   std::unordered_set<ValueId> rounded_;  // by QuantizeLinear: integers that have gradients, too
@@ -448,25 +514,27 @@ const Node* FindGradient(const Graph& graph) {
   return nullptr;
 }
 
-// Expands a Gradient node of the graph or its subgraphs; false if none can be expanded. The
-// gradient of a gradient is expanded after it.
-Result<bool> ExpandOne(Graph& graph) {
-  for (size_t i = 0; i < graph.node_capacity(); ++i) {
+// Expands the Gradients of the graph and its subgraphs that need not wait for another or, once
+// anything has changed, for types; returns whether it has. What they add comes in later rounds, as
+// its types must be inferred before.
+Result<bool> ExpandRound(Graph& graph, bool has_changed) {
+  const size_t end = graph.node_capacity();
+  TENON_ASSIGN_OR_RETURN(const GradientPaths paths, GradientPaths::Of(graph));
+  for (size_t i = 0; i < end; ++i) {
     const auto id = static_cast<NodeId>(i);
     const Node* node = graph.FindNode(id);
     if (node == nullptr) continue;
-    bool is_changed = false;
-    if (IsGradient(*node)) {
-      TENON_ASSIGN_OR_RETURN(is_changed, Differentiation(graph, id).Run());
-      if (is_changed) return true;
-      continue;
-    }
     for (Graph* subgraph : node->Subgraphs()) {
-      TENON_ASSIGN_OR_RETURN(is_changed, ExpandOne(*subgraph));
-      if (is_changed) return true;
+      TENON_ASSIGN_OR_RETURN(has_changed, ExpandRound(*subgraph, has_changed));
     }
+    if (!IsGradient(*node) || paths.Waits(id)) continue;
+    Differentiation differentiation(graph, id, paths);
+    if (has_changed && !differentiation.KnowsTypes(end)) continue;
+    has_changed = true;
+    TENON_ASSIGN_OR_RETURN(const bool is_done, differentiation.Run());
+    if (!is_done) break;  // the nodes between are others
   }
-  return false;
+  return has_changed;
 }
 
 }  // namespace
@@ -474,8 +542,8 @@ Result<bool> ExpandOne(Graph& graph) {
 Status ExpandGradients(Graph& graph, const ShapeFunctionTable& functions) {
   while (const Node* gradient = FindGradient(graph)) {
     TENON_RETURN_IF_ERROR(InferTypes(graph, functions));
-    TENON_ASSIGN_OR_RETURN(const bool is_changed, ExpandOne(graph));
-    if (!is_changed) {
+    TENON_ASSIGN_OR_RETURN(const bool has_changed, ExpandRound(graph, false));
+    if (!has_changed) {
       return InvalidGraph("{} differentiates its own outputs", gradient->Describe());
     }
   }
