@@ -122,11 +122,15 @@ def test_scales_have_no_gradient() -> None:
 
 
 LAYERS, WIDTH, RANK, TOKENS = 6, 64, 4, 50
+CLASSES = 4100  # so many that their scores are divided
 
 
-def adapted(width: int = WIDTH, layers: int = LAYERS) -> tuple[onnx.ModelProto, list[Packed]]:
+def adapted(
+    width: int = WIDTH, layers: int = LAYERS, inner: int = 2, tokens: int = TOKENS
+) -> tuple[onnx.ModelProto, list[Packed]]:
     """Layers x + W2 silu(W1 norm(x) + B A norm(x)) over weights of 4 bits, and then scores. As in
-    quantized language models, most norms are by the root of the mean square."""
+    quantized language models, most norms are by the root of the mean square. What is between W1 and
+    W2 is `inner` times as wide as x."""
     rng = np.random.default_rng(5)
     nodes, constants, all_packed = [], [], []
 
@@ -151,16 +155,16 @@ def adapted(width: int = WIDTH, layers: int = LAYERS) -> tuple[onnx.ModelProto, 
     for i in range(layers):
         scale = constant(f"norm{i}", np.ones(width))
         kind = "SimplifiedLayerNormalization" if i else "LayerNormalization"
-        inner = op("Add", op(kind, x, scale), shift)
+        normed = op("Add", op(kind, x, scale), shift)
         a = constant(f"lora{i}.a", rng.standard_normal((width, RANK)) / np.sqrt(width))
-        b = constant(f"lora{i}.b", rng.standard_normal((RANK, 2 * width)) / RANK)
-        low = op("MatMul", op("MatMul", inner, a), b)
-        up = op("Add", packed(f"up{i}", 2 * width, width, inner), low)
+        b = constant(f"lora{i}.b", rng.standard_normal((RANK, inner * width)) / RANK)
+        low = op("MatMul", op("MatMul", normed, a), b)
+        up = op("Add", packed(f"up{i}", inner * width, width, normed), low)
         gated = op("Mul", up, op("Sigmoid", up))
-        x = op("Add", x, packed(f"down{i}", width, 2 * width, gated))
-    scores = packed("head", TOKENS, width, x)
+        x = op("Add", x, packed(f"down{i}", width, inner * width, gated))
+    scores = packed("head", tokens, width, x)
     graph = helper.make_graph(
-        nodes, "g", [floats("x", "n", width)], [floats(scores, "n", TOKENS)], constants
+        nodes, "g", [floats("x", "n", width)], [floats(scores, "n", tokens)], constants
     )
     return model_of(graph), all_packed
 
@@ -266,6 +270,43 @@ def test_recomputation_saves_memory(tmp_path: pathlib.Path) -> None:
     assert found[True][0] < 0.45 * found[False][0], found
 
 
+def test_wide_values_are_kept_of_one_layer(tmp_path: pathlib.Path) -> None:
+    """TR-3: where activations differ in size, those that are kept are the narrow ones between two
+    layers. While the scores are compared, nothing wide is kept but the product of the first layer,
+    which depends on nothing that is trained."""
+    width, layers, inner, rows = 64, 24, 8, 256
+    for tokens in (TOKENS, CLASSES):  # the scores of the second are divided
+        model, _ = adapted(width, layers, inner, tokens)
+        generate_artifacts(
+            model,
+            requires_grad=adapters(layers),
+            loss=LossType.CrossEntropyLoss,
+            artifact_directory=tmp_path,
+            recompute=True,
+        )
+        session = tenon.InferenceSession(tmp_path / "training_model.onnx")
+        kinds = {"tensor(float)": FLOAT, "tensor(int64)": np.int64, "tensor(bool)": bool}
+        feeds = {
+            value.name: np.zeros(
+                [rows if isinstance(size, str) else size for size in value.shape], kinds[value.type]
+            )
+            for value in session.get_inputs()
+        }
+        options = tenon.RunOptions()
+        options.add_run_config_entry("tenon.run_report", "1")
+        session.run(None, feeds, options)
+        peak = options.get_run_report()["memory"][0]["peak_bytes"] / (4 * rows * width)
+        assert peak < layers + 7.5 * inner, (tokens, peak)
+
+    graph = onnx.load(tmp_path / "training_model.onnx").graph
+    losses = [i for i, n in enumerate(graph.node) if n.op_type == "SoftmaxCrossEntropyLoss"]
+    sizes = {value.name: value.type.tensor_type.shape.dim for value in graph.value_info}
+    before = {name for node in graph.node[: losses[0]] for name in node.output}
+    later = {name for node in graph.node[losses[-1] :] for name in node.input}
+    kept = {name for name in before & later if sizes[name][-1].dim_value > width}
+    assert kept == {"up0.y"}
+
+
 def test_random_numbers_are_not_drawn_again(tmp_path: pathlib.Path) -> None:
     """TR-3: the gradients are those of the elements that the loss had dropped."""
     rng = np.random.default_rng(4)
@@ -302,9 +343,6 @@ def test_random_numbers_are_not_drawn_again(tmp_path: pathlib.Path) -> None:
         found.append([*losses, *(parameter.grad for _, parameter in state.parameters)])
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)
-
-
-CLASSES = 4100
 
 
 def headed(form: str, width: int, classes: int) -> tuple[onnx.ModelProto, np.ndarray]:

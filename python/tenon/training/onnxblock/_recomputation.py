@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterable
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, helper
 
 from ._graph import after, nodes_above, reads_of, set_nodes, subgraphs_of
 
@@ -13,22 +14,29 @@ BUFFER = "_grad.accumulation.buffer"
 # Of other domains nothing is known.
 DOMAINS = ("", "ai.onnx", "com.microsoft")
 RANDOM = ("Bernoulli", "Dropout", "Multinomial", "Random")
+UNKNOWN_SIZE = 64  # what axes count whose size is not known
 
 
-def recompute_activations(model: ModelProto, results: Iterable[str]) -> None:
+def recompute_activations(
+    model: ModelProto, results: Iterable[str], end: str | None = None
+) -> None:
     """Changes a training model with these forward results so that it keeps few activations.
 
     Activations are what depends on trained parameters. A cut is one that crosses its place in the
-    forward part alone, such as the sum after a layer of a transformer. About as many cuts as the
-    square root of the number of activations that the backward part reads are chosen, evenly. What
-    lies between two of them is computed a second time, just before the backward part reads it. What
-    follows the last one is kept, as are results of random nodes, of custom operators and of nodes
-    with subgraphs. A model without cuts stays as it is.
+    forward part alone, such as the sum after a layer of a transformer. Some are chosen, such that
+    the bytes of these cuts, and those of the activations between two of them that the backward part
+    reads, are together fewest. What lies between two of them is computed a second
+    time, just before the backward part reads it. What follows the last one is kept, as are results
+    of random nodes, of custom operators and of nodes with subgraphs. A model without cuts stays as
+    it is.
+
+    end  the only result, if much memory is needed between the forward and the backward part: it is
+         the last cut, so that nothing else is kept
     """
     forward = nodes_above(model.graph, results)
     made = {name for node in forward for name in node.output}
     backward = [node for node in model.graph.node if not made.intersection(node.output)]
-    recomputation = _Recomputation(model, forward, backward)
+    recomputation = _Recomputation(model, forward, backward, end)
     nodes = [*forward, *recomputation.backward_nodes()]
     if len(nodes) == len(model.graph.node):
         return
@@ -44,9 +52,13 @@ class _Recomputation:
     """Finds the cuts of a forward part, and makes the backward part that computes again."""
 
     def __init__(
-        self, model: ModelProto, forward: list[NodeProto], backward: list[NodeProto]
+        self,
+        model: ModelProto,
+        forward: list[NodeProto],
+        backward: list[NodeProto],
+        end: str | None,
     ) -> None:
-        self._forward, self._backward = forward, backward
+        self._forward, self._backward, self._end = forward, backward, end
         self._constants = {tensor.name for tensor in model.graph.initializer}
         self._place = {name: i for i, node in enumerate(forward) for name in node.output if name}
         inputs = {value.name for value in model.graph.input}
@@ -58,6 +70,8 @@ class _Recomputation:
             for name in self._active.intersection(node.input)
         }
         self._stashed = sorted(again, key=self._place.__getitem__)
+        self._cuts = self._found_cuts()
+        self._sizes = _sizes_of(model, {*self._stashed, *self._cuts})
 
     def _that_depend_on(self, names: set[str]) -> set[str]:
         """The results of forward nodes that depend on these values."""
@@ -67,9 +81,11 @@ class _Recomputation:
                 found.update(node.output)
         return found - {""}
 
-    def _cuts(self) -> list[str]:
+    def _found_cuts(self) -> list[str]:
         """In the order of the forward part."""
         last = {name: i for i, node in enumerate(self._forward) for name in reads_of(node)}
+        if self._end in self._active:
+            last[self._end] = len(self._forward)
         crossing: set[str] = set()
         cuts: list[str] = []
         for i, node in enumerate(self._forward):
@@ -81,13 +97,34 @@ class _Recomputation:
         return cuts
 
     def _chosen_cuts(self) -> list[str]:
-        count = math.isqrt(len(self._stashed))
-        chosen: list[str] = []
-        for name in self._cuts():
-            before = sum(self._place[other] <= self._place[name] for other in self._stashed)
-            if before * count >= (len(chosen) + 1) * len(self._stashed):
-                chosen.append(name)
+        between = self._bytes_between(self._cuts)
+        limits, limit = [], sum(between)
+        while limit > max(between):
+            limits.append(limit)
+            limit = limit * 7 // 8
+        choices = [self._chosen_within(between, limit) for limit in [*limits, max(between)]]
+        return min(choices, key=self._memory_with)
+
+    def _chosen_within(self, between: list[int], limit: int) -> list[str]:
+        """As few cuts as leave at most so many bytes between two of them."""
+        chosen, held = [], 0
+        for i, cut in enumerate(self._cuts):
+            held += between[i]
+            if cut == self._end or held + between[i + 1] > limit:
+                chosen.append(cut)
+                held = 0
         return chosen
+
+    def _memory_with(self, cuts: list[str]) -> int:
+        return sum(self._sizes[cut] for cut in cuts) + max(self._bytes_between(cuts))
+
+    def _bytes_between(self, cuts: list[str]) -> list[int]:
+        """Of the activations up to each cut, besides cuts, and of those after the last."""
+        places = [self._place[cut] for cut in cuts]
+        sums = [0] * (len(cuts) + 1)
+        for name in set(self._stashed).difference(cuts):
+            sums[bisect.bisect_left(places, self._place[name])] += self._sizes[name]
+        return sums
 
     def backward_nodes(self) -> list[NodeProto]:
         """The backward part with the nodes that compute again; its nodes read what these make."""
@@ -137,6 +174,20 @@ class _Recomputation:
             copy.output[:] = [names.get(name, name) for name in node.output]
             made.append(copy)
         return made
+
+
+def _sizes_of(model: ModelProto, names: set[str]) -> dict[str, int]:
+    """The bytes of these values. If not even the number of axes is known of all, each counts 1."""
+    sizes = {}
+    for value in (*model.graph.output, *model.graph.value_info):
+        if value.name in names and value.type.tensor_type.HasField("shape"):
+            sizes[value.name] = helper.tensor_dtype_to_np_dtype(
+                value.type.tensor_type.elem_type
+            ).itemsize * math.prod(
+                dim.dim_value if dim.HasField("dim_value") else UNKNOWN_SIZE
+                for dim in value.type.tensor_type.shape.dim
+            )
+    return sizes if names <= sizes.keys() else dict.fromkeys(names, 1)
 
 
 def _copy_of(name: str) -> str:

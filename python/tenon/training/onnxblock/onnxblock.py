@@ -120,7 +120,10 @@ class TrainingBlock(Block):
         parts = split_loss(model, outputs[0], outputs, self._trained)
         training = training_model(model, outputs[0], self._trained, current_library())
         if self.recomputes:
-            recompute_activations(training, [parts.hidden] if parts else outputs)
+            if parts is None:
+                recompute_activations(training, outputs)
+            else:
+                recompute_activations(training, [parts.hidden], end=parts.hidden)
         if parts is not None:
             run_in_turn(training, parts)
         self._models = (training, evaluation)
