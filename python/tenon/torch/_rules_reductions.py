@@ -176,6 +176,40 @@ def _largest_few(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     )
 
 
+# Up to such a part of an axis is at least as fast sorted as PyTorch finds one of its elements.
+_SORTED_PART = 16
+
+
+def _rank_from_ends(node: torch.fx.Node) -> tuple[int, int]:
+    """Which element kthvalue finds, counted from the smallest and from the largest."""
+    size, k = shape_of(arguments(node)[0])[argument(node, 2, "dim", -1)], arguments(node)[1]
+    return k, size - k + 1
+
+
+def _unless_near_an_end(node: torch.fx.Node) -> str:
+    reason = _unless_ranked(node)
+    if not reason and min(_rank_from_ends(node)) * _SORTED_PART > sum(_rank_from_ends(node)):
+        return "PyTorch is faster"
+    return reason
+
+
+@rule(aten.kthvalue.default, unless=_unless_near_an_end)
+def _near_an_end(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    axis, keeps = argument(node, 2, "dim", -1), argument(node, 3, "keepdim", False)
+    ranks = _rank_from_ends(node)
+    count = min(ranks)
+    results = graph.op(
+        "TopK",
+        graph.value(arguments(node)[0]),
+        graph.constant([count]),
+        outputs=2,
+        axis=axis,
+        largest=int(count != ranks[0]),
+    )
+    last = graph.constant([count - 1] if keeps else count - 1)
+    return tuple(graph.op("Gather", each, last, axis=axis) for each in results)
+
+
 @rule(aten.sort.default, aten.sort.stable, unless=_unless_ranked)
 def _sort(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     is_plain = node.target is aten.sort.default
