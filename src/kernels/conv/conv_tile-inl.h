@@ -155,8 +155,11 @@ void RunTile(const ConvTile& tile) {
   StoreSums(tile, sums);
 }
 
-// The same for one tap and one block, as most products of light networks are: loops around 16 steps
-// would cost a tenth.
+// Where tiles are small, the loops around 16 steps cost a tenth. WebAssembly's engines have no
+// registers for the unrolled steps.
+constexpr bool kHasPointTile = kTileBlocks == 1 && !HWY_ARCH_WASM;
+
+// The same for one tap and one block, as most products of light networks are.
 template <size_t kPixels>
 void RunPointTile(const ConvTile& tile) {
   constexpr size_t kSteps = 4;
@@ -216,7 +219,7 @@ HWY_INLINE void RunTileBlocks(const ConvTile& tile, size_t blocks, size_t pixels
     return kTileRow<Pixels, kChannelBlock, kTileBlocks>[pixels - 1](tile);
   }
   TileFunction run = kTileRow<Pixels, kChannelBlock, 1>[pixels - 1];
-  if constexpr (kTileBlocks == 1 && std::is_same_v<Pixels, StridedPixels<kChannelBlock>>) {
+  if constexpr (kHasPointTile && std::is_same_v<Pixels, StridedPixels<kChannelBlock>>) {
     const bool is_point = tile.rows == 1 && tile.columns == 1;
     if (is_point && pixels == kTilePixels) run = &RunPointTile<kTilePixels>;
     if (is_point && pixels + 1 == kTilePixels) run = &RunPointTile<kTilePixels - 1>;
