@@ -1,5 +1,6 @@
 #include "ops/elementwise/fuse_elements.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ops/fusion_cases.h"
