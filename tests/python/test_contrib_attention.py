@@ -33,7 +33,8 @@ def mha_inputs(queries: int = 5, keys: int = 7, value_size: int = VALUE_SIZE) ->
     ]
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 7), (1, 40), (33, 33)])
+# The last has several parts of keys for several blocks of queries in a task.
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 7), (1, 40), (33, 33), (500, 1500)])
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_multi_head_attention(queries: int, keys: int, with_bias: bool) -> None:
     inputs = mha_inputs(queries, keys)
@@ -44,7 +45,7 @@ def test_multi_head_attention(queries: int, keys: int, with_bias: bool) -> None:
     check("MultiHeadAttention", inputs, MHA_OUTPUTS, num_heads=HEADS)
 
 
-@pytest.mark.parametrize("length", [1, 6])
+@pytest.mark.parametrize("length", [1, 6, 900])
 def test_multi_head_attention_is_causal(length: int) -> None:
     inputs = mha_inputs(length, length)
     check("MultiHeadAttention", inputs, num_heads=HEADS, unidirectional=1)
@@ -487,14 +488,16 @@ def test_group_query_attention(
     ],
     ids=str,
 )
-@pytest.mark.parametrize(("queries", "past", "total"), [(6, 0, 6), (1, 9, 8), (3, 9, 8)])
+@pytest.mark.parametrize(
+    ("queries", "past", "total"), [(6, 0, 6), (1, 9, 8), (3, 9, 8), (900, 0, 900)]
+)
 def test_group_query_attention_attributes(
     attributes: dict, queries: int, past: int, total: int
 ) -> None:
     check_gqa(gqa_inputs(1, queries, past, [total - 1], total), **attributes)
 
 
-@pytest.mark.parametrize(("queries", "past", "total"), [(6, 0, 6), (1, 9, 8)])
+@pytest.mark.parametrize(("queries", "past", "total"), [(6, 0, 6), (1, 9, 8), (900, 0, 900)])
 def test_group_query_attention_bias_and_sinks(queries: int, past: int, total: int) -> None:
     inputs = gqa_inputs(1, queries, past, [total - 1], total) + [None] * 3
     bias = floats(1, HEADS, queries, total, seed=8)
