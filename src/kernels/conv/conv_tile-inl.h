@@ -224,6 +224,7 @@ HWY_INLINE void RunTileBlocks(const ConvTile& tile, size_t blocks, size_t pixels
     if (is_point && pixels == kTilePixels) run = &RunPointTile<kTilePixels>;
     if (is_point && pixels + 1 == kTilePixels) run = &RunPointTile<kTilePixels - 1>;
   }
+  if (blocks == 1) return run(tile);
   ConvTile one = tile;
   for (size_t b = 0; b < blocks; ++b) {
     run(one);
