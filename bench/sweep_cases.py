@@ -1058,6 +1058,8 @@ def products():
         opset=23,
         note="causal",
     )
+    long = [make(F32, 1, 6, 1500, 64) for _ in range(3)]
+    yield sample("Attention", long, F.scaled_dot_product_attention, opset=23)
     one = [make(F32, 4, 8, 1, 64), make(F32, 4, 8, 512, 64), make(F32, 4, 8, 512, 64)]
     yield sample("Attention", one, F.scaled_dot_product_attention, opset=23)
     one = [make(F32, 1, 2, 400, 16), make(F32, 1, 2, 400, 16), make(F32, 1, 2, 400, 16)]
