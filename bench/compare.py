@@ -1,11 +1,12 @@
 """Compares Tenon with onnxruntime: same machine, model, inputs and number of threads.
 
-Every measurement is a separate process (worker.py), and the two runtimes take turns. A full
+Every measurement is a separate process (worker.py), and the two runtimes run in short turns. A full
 comparison writes its table to docs/performance.md; one that is narrowed by an option only prints
 it. The figures of every round go to build/bench/compare.json.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import fnmatch
 import importlib.metadata
@@ -17,6 +18,8 @@ import platform
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Sequence
 
 import numpy as np
 from cases import GENERATED, REAL, Case
@@ -26,12 +29,13 @@ from worker import save_arrays
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "performance.md"
 FIGURES = ROOT / "build" / "bench" / "compare.json"
-WORKER_TIMEOUT_S = 600
+WORKER_TIMEOUT_S = 900  # for both workers of a round
+TURNS = 7  # of each worker in a round
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What to measure and how long: each worker runs the model for `seconds`, `rounds` times."""
+    """What to measure and how long: in each of `rounds`, either runs the model for `seconds`."""
 
     candidate: str
     reference: str
@@ -43,25 +47,74 @@ class WorkerError(Exception):
     """A worker failed; the text is the last line that it wrote."""
 
 
-def run_worker(
-    module: str, model: pathlib.Path, inputs: pathlib.Path, threads: int, seconds: float, *outputs
-) -> dict[str, float]:
-    worker = pathlib.Path(__file__).with_name("worker.py")
-    command = [sys.executable, worker, module, model, inputs, threads, seconds, *outputs]
-    try:
-        done = subprocess.run(
-            [str(part) for part in command],
-            capture_output=True,
+class Worker:
+    """A process of worker.py whose model is warm. It runs only in its turns."""
+
+    def __init__(self, module: str, *arguments: object) -> None:
+        script = pathlib.Path(__file__).with_name("worker.py")
+        self._module = module
+        self._errors = tempfile.TemporaryFile("w+")
+        self._process = subprocess.Popen(
+            [sys.executable, str(script), module, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
             text=True,
-            timeout=WORKER_TIMEOUT_S,
-            check=False,
         )
-    except subprocess.TimeoutExpired:
-        raise WorkerError(f"{module}: no result after {WORKER_TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        raise WorkerError(f"{module}: {last[:200].replace('|', '/')}")
-    return json.loads(done.stdout.splitlines()[-1])
+        turns, output = self._process.stdin, self._process.stdout
+        assert turns and output
+        self._turns, self._output = turns, output
+        self._timer = threading.Timer(WORKER_TIMEOUT_S, self._process.kill)
+        self._timer.daemon = True
+        self._timer.start()
+        self._line("warm")
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+        self._errors.close()
+
+    def _line(self, beginning: str) -> str:
+        """The next line that begins so: a runtime may write others."""
+        for line in self._output:
+            if line.startswith(beginning):
+                return line
+        self._timer.cancel()
+        status = self._process.wait()
+        self._errors.seek(0)
+        last = (self._errors.read().strip().splitlines() or [f"exit status {status}"])[-1]
+        raise WorkerError(f"{self._module}: {last[:200].replace('|', '/')}")
+
+    def take_turn(self) -> None:
+        self._turns.write("\n")
+        self._turns.flush()
+        self._line("done")
+
+    def figures(self) -> dict[str, float]:
+        """Ends the process."""
+        self._turns.close()
+        return json.loads(self._line("{"))
+
+
+def measure_round(
+    plan: Plan, arguments: Sequence[object], outputs: Sequence[pathlib.Path]
+) -> Round:
+    """Creates one session after the other and warms it up, then runs them in turns, so that other
+    work on the machine slows down both."""
+    with contextlib.ExitStack() as stack:
+        workers = [
+            stack.enter_context(Worker(module, *arguments, plan.seconds / TURNS, path))
+            for module, path in zip((plan.candidate, plan.reference), outputs, strict=True)
+        ]
+        for _ in range(TURNS):
+            for worker in workers:
+                worker.take_turn()
+        return Round(*(worker.figures() for worker in workers))
 
 
 def greatest_difference(ours: pathlib.Path, theirs: pathlib.Path) -> float | None:
@@ -93,13 +146,9 @@ def measure_case(case: Case, folder: pathlib.Path, threads: int, plan: Plan) -> 
         )
         save_arrays(inputs, case.inputs(folder))
         warm_page_cache(model)
-        arguments = (model, inputs, threads, plan.seconds)
         try:
             rounds = [
-                Round(
-                    run_worker(plan.candidate, *arguments, ours),
-                    run_worker(plan.reference, *arguments, theirs),
-                )
+                measure_round(plan, (model, inputs, threads), (ours, theirs))
                 for _ in range(plan.rounds)
             ]
         except WorkerError as error:
