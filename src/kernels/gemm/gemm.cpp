@@ -78,8 +78,15 @@ inline TileOutput OutputAt(const GemmArgs& args, size_t row, size_t column, Gemm
     out.bias_columns = e.bias_columns ? e.bias_columns + column : nullptr;
     out.bias_rows = e.bias_rows ? e.bias_rows + row : nullptr;
     out.residual = e.residual ? e.residual + row * e.ldr + column : nullptr;
+    out.is_relu = e.activation.op == UnaryOp::kRelu;
   }
   return out;
+}
+
+// What storing the sums has left to do.
+inline void Activate(const Activation& activation, const TileOutput& output, size_t rows,
+                     size_t columns) {
+  if (activation && !output.is_relu) activation.OverRows(output.c, output.ldc, rows, columns);
 }
 
 // One task: the loops around the micro-kernels, from the largest block to the smallest.
@@ -155,7 +162,7 @@ class GemmTask {
       FlatSums(args_.sizes.m, a_, b, depth.end, columns, sums);
       const TileOutput output = OutputAt(args_, 0, column, depth);
       StoreSums(output, sums, kFlatColumns, args_.sizes.m, columns);
-      Activate(output, args_.sizes.m, columns);
+      Activate(activation_, output, args_.sizes.m, columns);
     }
   }
 
@@ -171,7 +178,7 @@ class GemmTask {
       sum(a, b_, depth, columns, sums);
       const TileOutput output = OutputAt(args_, row, 0, {0, depth});
       StoreSums(output, sums, kGemmLanes, count, columns);
-      Activate(output, count, columns);
+      Activate(activation_, output, count, columns);
       row += count;
     }
   }
@@ -243,12 +250,19 @@ class GemmTask {
     // Only a packed panel is dense, so only then can tiles share its prefetching.
     const bool alone = tiles == 1 || b.in_place;
     const bool is_stream = tiles == 1 && !b.in_place;
+    // As GemmPart cuts them, but without a division for each tile.
+    const size_t low = rows.size() / tiles, taller = rows.size() % tiles;
+    constexpr int kShareBits = 8;
+    const size_t share = alone ? 0 : (depth.size() << kShareBits) / tiles;
     TileOf<T> tile = {.a_row_stride = a.row_stride,
                       .a_depth_stride = a.column_stride,
                       .depth = depth.size(),
                       .alone = alone,
                       .prefetches = !(is_stream && streams_best_alone_),
-                      .prefetches_c = prefetches_c_ && depth.size() >= kWorthPrefetchingC};
+                      .prefetches_c = prefetches_c_ && depth.size() >= kWorthPrefetchingC,
+                      .output = OutputAt(args_, rows.begin, 0, depth)};
+    const TileOutput corner = tile.output;
+    const bool is_last = depth.end == args_.sizes.k;
     for (size_t i = 0; i < b.panels.size(); ++i) {
       const size_t from_first = args_.is_backward ? b.panels.size() - 1 - i : i;
       const size_t p = b.panels.begin + from_first;
@@ -258,22 +272,21 @@ class GemmTask {
       tile.b_depth_stride = depth_stride;
       const T* next = args_.is_backward ? tile.b - b.panel_stride : tile.b + b.panel_stride;
       tile.next_stride = alone ? depth_stride : DivideUp(depth_stride, tiles);
+      GemmRange part = {0, 0};
       for (size_t t = 0; t < tiles; ++t) {
-        const GemmRange part = GemmPart(rows.size(), tiles, t);
-        const size_t share = alone ? 0 : part.begin * depth.size() / rows.size();
+        part = {part.end, part.end + (t < taller ? low + 1 : low)};
         tile.a = a.data + part.begin * a.row_stride;
-        tile.next = next + share * depth_stride;
-        tile.output = OutputAt(args_, rows.begin + part.begin, p * kGemmNr, depth);
-        const bool last = depth.end == args_.sizes.k;
+        tile.next = next + (t * share >> kShareBits) * depth_stride;
+        tile.output.PointFrom(corner, part.begin, p * kGemmNr);
         if constexpr (sizeof(T) < sizeof(float)) {
           // The first tile widens the panel for the others.
           if (t > 0) {
-            RunOne(WideTile(tile), part.size(), columns, last);
+            RunOne(WideTile(tile), part.size(), columns, is_last);
             continue;
           }
           tile.widened = b_scratch_;
         }
-        RunOne(tile, part.size(), columns, last);
+        RunOne(tile, part.size(), columns, is_last);
       }
     }
   }
@@ -295,17 +308,13 @@ class GemmTask {
   }
 
   template <class T>
-  void RunOne(const TileOf<T>& tile, size_t rows, size_t columns, bool last) const {
+  void RunOne(const TileOf<T>& tile, size_t rows, size_t columns, bool is_last) const {
     if (columns % kGemmLanes == 0 && WidthOf<T>(columns) == columns) {
       RunTile(tile, rows, columns / kGemmLanes);
     } else {
       RunPartialTile(tile, rows, columns);
     }
-    if (last) Activate(tile.output, rows, columns);
-  }
-
-  void Activate(const TileOutput& output, size_t rows, size_t columns) const {
-    if (activation_) activation_.OverRows(output.c, output.ldc, rows, columns);
+    if (is_last) Activate(activation_, tile.output, rows, columns);
   }
 
   const GemmArgs& args_;
@@ -331,7 +340,7 @@ void StoreSumsOnTarget(const GemmArgs& args, const Activation& activation, size_
                        size_t column, size_t rows, size_t columns, const float* sums, size_t ld) {
   const TileOutput output = OutputAt(args, row, column, {0, args.sizes.k});
   StoreSums(output, sums, ld, rows, columns);
-  if (activation) activation.OverRows(output.c, output.ldc, rows, columns);
+  Activate(activation, output, rows, columns);
 }
 
 const GemmTable kGemmTable = {kGemmShape, kWidensHalves, &PackPanels, &RunGemmTaskOnTarget,

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "kernels/fused-inl.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/partial-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -46,8 +47,16 @@ struct TileOutput {
   const float* bias_rows;
   const float* residual;
   size_t ldr;
+  bool is_relu;  // the activation, where it is this one
 
-  bool is_plain() const { return beta == 0 && !bias_columns && !bias_rows && !residual; }
+  // Moves the pointers to the element that lies so far from the one of `corner`. Nothing else is
+  // copied: whole structures that are written in parts are slow to read.
+  void PointFrom(const TileOutput& corner, size_t row, size_t column) {
+    c = corner.c + row * ldc + column;
+    if (bias_columns) bias_columns = corner.bias_columns + column;
+    if (bias_rows) bias_rows = corner.bias_rows + row;
+    if (residual) residual = corner.residual + row * ldr + column;
+  }
 };
 
 // One micro-tile: `depth` outer products of a column of A and a row of B. T: the elements of B,
@@ -102,17 +111,54 @@ struct PartialVector {
   }
 };
 
-// Stores alpha * sum + beta * C + bias + residual for the vector at (row, column) of a tile.
-template <class Access, class D, class V>
-HWY_INLINE void StoreSum(Access access, D d, const TileOutput& out, size_t row, size_t column,
-                         V sum) {
-  float* c = out.c + row * out.ldc + column;
-  V v = hn::Mul(hn::Set(d, out.alpha), sum);
-  if (out.beta != 0) v = hn::MulAdd(hn::Set(d, out.beta), access.Load(d, c), v);
-  if (out.bias_columns) v = hn::Add(v, access.Load(d, out.bias_columns + column));
-  if (out.bias_rows) v = hn::Add(v, hn::Set(d, out.bias_rows[row]));
-  if (out.residual) v = hn::Add(v, access.Load(d, out.residual + row * out.ldr + column));
-  access.Store(v, d, c);
+// changed(sum, row, column) takes the place of each vector of a tile.
+template <size_t kRows, size_t kVectors, class F>
+HWY_INLINE void ChangeSums(hn::Vec<GemmTag> (&sums)[kRows][kVectors], F changed) {
+#pragma GCC unroll 16
+  for (size_t r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) sums[r][v] = changed(sums[r][v], r, v * kGemmLanes);
+  }
+}
+
+// Stores alpha * sum + beta * C + bias + residual, or its Relu, for the vectors from (row, column)
+// of a tile on. Each term is asked for once for all of them: shallow products spend an eighth of
+// their time here.
+template <class Access, size_t kRows, size_t kVectors>
+HWY_INLINE void StoreVectors(Access access, const TileOutput& out, size_t row, size_t column,
+                             hn::Vec<GemmTag> (&sums)[kRows][kVectors]) {
+  using V = hn::Vec<GemmTag>;
+  const GemmTag d;
+  float* const c = out.c + row * out.ldc + column;
+  const V alpha = hn::Set(d, out.alpha), beta = hn::Set(d, out.beta);
+  ChangeSums(sums, [=](V sum, size_t, size_t) HWY_ATTR { return hn::Mul(alpha, sum); });
+  if (out.beta != 0) {
+    ChangeSums(sums, [&](V sum, size_t r, size_t v) HWY_ATTR {
+      return hn::MulAdd(beta, access.Load(d, c + r * out.ldc + v), sum);
+    });
+  }
+  if (out.bias_columns) {
+    ChangeSums(sums, [&](V sum, size_t, size_t v) HWY_ATTR {
+      return hn::Add(sum, access.Load(d, out.bias_columns + column + v));
+    });
+  }
+  if (out.bias_rows) {
+    ChangeSums(sums, [&](V sum, size_t r, size_t)
+                         HWY_ATTR { return hn::Add(sum, hn::Set(d, out.bias_rows[row + r])); });
+  }
+  if (out.residual) {
+    const float* const residual = out.residual + row * out.ldr + column;
+    ChangeSums(sums, [&](V sum, size_t r, size_t v) HWY_ATTR {
+      return hn::Add(sum, access.Load(d, residual + r * out.ldr + v));
+    });
+  }
+  if (out.is_relu) {
+    ChangeSums(sums, [&](V sum, size_t, size_t) HWY_ATTR { return MaxOrSecond(hn::Zero(d), sum); });
+  }
+  ChangeSums(sums, [&](V sum, size_t r, size_t v) HWY_ATTR {
+    access.Store(sum, d, c + r * out.ldc + v);
+    return sum;
+  });
 }
 
 // The position of a micro-kernel in its operands. `kDepthStride` is that of A; 0 if it is not
@@ -256,27 +302,7 @@ HWY_INLINE void RunTileOf(const TileOf<T>& tile) {
       }
     }
   }
-  const TileOutput& out = tile.output;
-  // Asked once for a whole tile, as shallow products spend an eighth of their time here.
-  if (kRows == kGemmMr && out.is_plain()) {
-    const V alpha = hn::Set(d, out.alpha);
-    float* c = out.c;
-#pragma GCC unroll 16
-    for (size_t r = 0; r < kRows; ++r, c += out.ldc) {
-#pragma GCC unroll 4
-      for (size_t v = 0; v < kVectors; ++v) {
-        hn::StoreU(hn::Mul(alpha, sums[0][r][v]), d, c + v * kGemmLanes);
-      }
-    }
-    return;
-  }
-#pragma GCC unroll 16
-  for (size_t r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (size_t v = 0; v < kVectors; ++v) {
-      StoreSum(WholeVector{}, d, out, r, v * kGemmLanes, sums[0][r][v]);
-    }
-  }
+  StoreVectors(WholeVector{}, tile.output, 0, 0, sums[0]);
 }
 
 template <class T, size_t kRows, size_t kVectors, bool kKeeps = false>
@@ -326,14 +352,13 @@ inline void StoreSums(const TileOutput& output, const float* sums, size_t ld, si
                       size_t columns) {
   const GemmTag d;
   for (size_t r = 0; r < rows; ++r) {
+    const auto store = [&](auto access, size_t column) HWY_ATTR {
+      hn::Vec<GemmTag> sum[1][1] = {{hn::LoadU(d, sums + r * ld + column)}};
+      StoreVectors(access, output, r, column, sum);
+    };
     size_t column = 0;
-    for (; column + kGemmLanes <= columns; column += kGemmLanes) {
-      StoreSum(WholeVector{}, d, output, r, column, hn::LoadU(d, sums + r * ld + column));
-    }
-    if (column < columns) {
-      StoreSum(PartialVector{columns - column}, d, output, r, column,
-               hn::LoadU(d, sums + r * ld + column));
-    }
+    for (; column + kGemmLanes <= columns; column += kGemmLanes) store(WholeVector{}, column);
+    if (column < columns) store(PartialVector{columns - column}, column);
   }
 }
 
