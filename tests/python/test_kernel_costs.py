@@ -24,7 +24,7 @@ EXPECTED = {
     "matmul_of_4_bits": 9.9,
     "matmul_of_a_row": 32.9,
     "matmul_of_activations": 76.1,
-    "max_pool": 81.0,
+    "max_pool": 34.7,
     "quantized_conv": 462.2,
     "reduce_mean": 20.4,
     "resize": 78.2,

@@ -360,92 +360,165 @@ void RunRow(const PoolPlanarArgs& args, const RowTaps& taps, size_t plane, size_
 // The most columns of a padded row, and of outputs.
 constexpr size_t kMostPadded = 4096;
 
+// Columns that the windows of a row span, from its first pad on.
+size_t ReadColumns(const PoolDim& width) {
+  return (width.out - 1) * width.stride + (width.kernel - 1) * width.dilation + 1;
+}
+
 bool CanPadRows(const PoolDim& width) {
   const bool is_small = std::max({width.in, width.out, width.kernel, width.stride, width.dilation,
                                   width.pad_begin}) <= kMostPadded;
   return is_small && width.out > 1 && width.pad_begin + width.in <= kMostPadded &&
-         (width.out - 1) * width.stride + (width.kernel - 1) * width.dilation < kMostPadded;
+         ReadColumns(width) <= kMostPadded;
 }
 
 // Rows of outputs by vectors: first the rows of a window, into one that has the reduction's initial
-// value in the place of pads; then, along that one, the columns.
+// value in the place of pads; then, along that one, the columns. Both for many planes at a time, as
+// vectors that are read across those just written wait for them.
 template <class Reduce>
 class PaddedPool {
  public:
   explicit PaddedPool(const PoolPlanarArgs& args) : args_(args) {
-    const size_t read = (width_.out - 1) * width_.stride + (width_.kernel - 1) * width_.dilation;
-    std::fill_n(row_, read + 3 * hn::Lanes(D()), Reduce::kInitial);
-    for (size_t x = 0; is_average_ && x < width_.out; ++x) {
+    std::fill(std::begin(rows_), std::end(rows_), Reduce::kInitial);
+    for (size_t x = 0; kIsAverage && x < width_.out; ++x) {
       counts_[x] = static_cast<float>(CountedTaps(width_, x, pads_));
     }
   }
 
   HWY_NOINLINE void Run(const Range& planes) {
-    float* out = args_.out + planes.first * depth_.out * height_.out * width_.out;
-    for (size_t plane = planes.first; plane < planes.last; ++plane) {
-      const float* in = args_.in + plane * depth_.in * height_.in * width_.in;
-      for (size_t z = 0; z < depth_.out; ++z) {
-        for (size_t y = 0; y < height_.out; ++y, out += width_.out) {
-          ReduceRows(in, z, y);
-          ReduceColumns(CountedTaps(depth_, z, pads_) * CountedTaps(height_, y, pads_), out);
+    for (size_t z = 0; z < depth_.out; ++z) {
+      for (size_t y = 0; y < height_.out; ++y) {
+        for (size_t first = planes.first; first < planes.last; first += kMostPadded / columns_) {
+          RunRow(z, y, {first, std::min(planes.last, first + kMostPadded / columns_)});
         }
       }
     }
   }
 
  private:
-  void ReduceRows(const float* in, size_t z, size_t y) {
-    const D d;
-    const size_t lanes = hn::Lanes(d);
+  void RunRow(size_t z, size_t y, const Range& planes) {
     const TapRange depths = TapsInside(depth_, z), heights = TapsInside(height_, y);
-    for (size_t x = 0; x < width_.in; x += lanes) {
-      const size_t n = width_.in - x;
-      V sum = hn::Set(d, Reduce::kInitial);
-      for (size_t k = depths.first; k < depths.last; ++k) {
-        for (size_t h = heights.first; h < heights.last; ++h) {
-          const size_t row = InputOf(depth_, z, k) * height_.in + InputOf(height_, y, h);
-          const float* from = in + row * width_.in + x;
-          sum = reduce_(
-              sum, n >= lanes ? hn::LoadU(d, from) : LoadPartial(d, from, n, Reduce::kInitial));
-        }
-      }
-      hn::StoreU(sum, d, row_ + width_.pad_begin + x);
+    const Window window = {
+        .frames = depths.last - depths.first,
+        .rows = heights.last - heights.first,
+        .counted = CountedTaps(depth_, z, pads_) * CountedTaps(height_, y, pads_),
+        .room = (height_.out - y) * width_.out,
+    };
+    const bool is_empty = window.frames == 0 || window.rows == 0;
+    const size_t first = is_empty ? 0
+                                  : InputOf(depth_, z, depths.first) * height_.in +
+                                        InputOf(height_, y, heights.first);
+    const float* const in = args_.in + first * width_.in;
+    float* const out = args_.out + (z * height_.out + y) * width_.out;
+    const auto reduce_rows = window.rows == 3   ? &PaddedPool::ReduceRows<3>
+                             : window.rows == 2 ? &PaddedPool::ReduceRows<2>
+                                                : &PaddedPool::ReduceRows<0>;
+    const bool is_three = width_.kernel == 3;
+    const auto reduce_columns =
+        width_.stride == 1
+            ? is_three ? &PaddedPool::ReduceColumns<1, 3> : &PaddedPool::ReduceColumns<1, 0>
+        : width_.stride == 2
+            ? is_three ? &PaddedPool::ReduceColumns<2, 3> : &PaddedPool::ReduceColumns<2, 0>
+            : &PaddedPool::ReduceColumns<0, 0>;
+    for (size_t plane = planes.first; plane < planes.last; ++plane) {
+      float* const row = rows_ + (plane - planes.first) * columns_;
+      (this->*reduce_rows)(in + plane * frame_ * depth_.in, window, row + width_.pad_begin);
+    }
+    for (size_t plane = planes.first; plane < planes.last; ++plane) {
+      const float* const row = rows_ + (plane - planes.first) * columns_;
+      (this->*reduce_columns)(row, window, out + plane * depth_.out * height_.out * width_.out);
     }
   }
 
-  // `rows`: that an average counts.
-  void ReduceColumns(size_t rows, float* out) const {
+  struct Window {
+    size_t frames, rows;  // of the input: so many rows in so many frames
+    size_t counted;       // rows that an average counts
+    size_t room;          // outputs of this frame from this row on, of which the later ones follow
+  };
+
+  // visit(x) for vectors of columns, of which there is one at least. The last two may overlap.
+  template <class Visit>
+  static HWY_INLINE void ForEachVector(size_t columns, Visit visit) {
+    const size_t lanes = hn::Lanes(D());
+    size_t x = 0;
+    for (; x + lanes <= columns; x += lanes) visit(x);
+    if (x < columns) visit(columns - lanes);
+  }
+
+  // kRows: of each frame; 0: any number.
+  template <size_t kRows>
+  void ReduceRows(const float* in, const Window& window, float* out) const {
+    const D d;
+    const size_t rows = kRows == 0 ? window.rows : kRows;
+    const size_t row_step = height_.dilation * width_.in, frame_step = depth_.dilation * frame_;
+    const auto reduced = [&](size_t x, auto load) HWY_ATTR {
+      V sum = hn::Set(d, Reduce::kInitial);
+      for (size_t k = 0; k < window.frames; ++k) {
+        const float* from = in + k * frame_step + x;
+#pragma GCC unroll 3
+        for (size_t h = 0; h < rows; ++h, from += row_step) sum = reduce_(sum, load(from));
+      }
+      return sum;
+    };
+    if (width_.in < hn::Lanes(d)) {
+      const V sum = reduced(0, [&](const float* from) HWY_ATTR {
+        return LoadPartial(d, from, width_.in, Reduce::kInitial);
+      });
+      return hn::StoreU(sum, d, out);
+    }
+    ForEachVector(width_.in, [&](size_t x) HWY_ATTR {
+      const V sum = reduced(x, [&](const float* from) HWY_ATTR { return hn::LoadU(d, from); });
+      hn::StoreU(sum, d, out + x);
+    });
+  }
+
+  // Strides and kernels of 0 are any.
+  template <size_t kStride, size_t kKernel>
+  void ReduceColumns(const float* row, const Window& window, float* out) const {
     const D d;
     const size_t lanes = hn::Lanes(d);
-    const V row_count = hn::Set(d, static_cast<float>(rows));
-    for (size_t x = 0; x < width_.out; x += lanes) {
+    const size_t stride = kStride == 0 ? width_.stride : kStride;
+    const size_t kernel = kKernel == 0 ? width_.kernel : kKernel;
+    const V row_count = hn::Set(d, static_cast<float>(window.counted));
+    const auto reduced = [&](size_t x, size_t count) HWY_ATTR {
       V sum = hn::Set(d, Reduce::kInitial);
-      for (size_t w = 0; w < width_.kernel; ++w) {
-        const float* from = row_ + x * width_.stride + w * width_.dilation;
-        sum = reduce_(sum, Columns(from, std::min(lanes, width_.out - x)));
+      const float* from = row + x * stride;
+#pragma GCC unroll 3
+      for (size_t w = 0; w < kernel; ++w, from += width_.dilation) {
+        sum = reduce_(sum, Columns<kStride>(from, count));
       }
-      if (is_average_) sum = hn::Div(sum, hn::Mul(row_count, hn::LoadU(d, counts_ + x)));
-      StoreUpTo(sum, d, out + x, width_.out - x);
+      if constexpr (kIsAverage) sum = hn::Div(sum, hn::Mul(row_count, hn::LoadU(d, counts_ + x)));
+      return sum;
+    };
+    if (width_.out < lanes) {
+      const V sum = reduced(0, width_.out);
+      return StoreUpTo(sum, d, out, window.room >= lanes ? lanes : width_.out);
     }
+    ForEachVector(width_.out,
+                  [&](size_t x) HWY_ATTR { hn::StoreU(reduced(x, lanes), d, out + x); });
   }
 
   // Of a vector's outputs, of which `count` are used; whole vectors may be read.
+  template <size_t kStride>
   HWY_INLINE V Columns(const float* from, size_t count) const {
     const D d;
-    if (width_.stride == 1) return hn::LoadU(d, from);
     const size_t lanes = hn::Lanes(d);
-    if (width_.stride > 2 || lanes == 1) return LoadStrided(from, width_.stride, count);
+    if (kStride == 1) return hn::LoadU(d, from);
+    if (kStride != 2 || lanes == 1) return LoadStrided(from, width_.stride, count);
     return hn::ConcatEven(d, hn::LoadU(d, from + lanes), hn::LoadU(d, from));
   }
 
+  static constexpr bool kIsAverage = !std::is_same_v<Reduce, MaxOf>;
   static constexpr size_t kMostLanes = hn::MaxLanes(D());
 
   const PoolPlanarArgs& args_;
   const PoolDim depth_ = args_.dims[0], height_ = args_.dims[1], width_ = args_.dims[2];
-  const bool is_average_ = args_.kind != PlanarPoolKind::kMax;
+  const size_t frame_ = height_.in * width_.in;
   const bool pads_ = args_.kind == PlanarPoolKind::kAverageIncludingPads;
   const Reduce reduce_ = {};
-  float row_[kMostPadded + 3 * kMostLanes];
+  // Of a row with its pads. What a whole vector writes after it are initial values, too.
+  const size_t columns_ = std::max(width_.pad_begin + width_.in, ReadColumns(width_));
+  float rows_[kMostPadded + 3 * kMostLanes];
   float counts_[kMostPadded + kMostLanes];  // elements of a row of each window, if it averages
 };
 
