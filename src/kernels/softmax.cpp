@@ -11,6 +11,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/math-inl.h"
 #include "kernels/partial-inl.h"
+#include "kernels/transpose_tiles.h"
 
 #ifndef TENON_KERNELS_SOFTMAX_ONCE
 #define TENON_KERNELS_SOFTMAX_ONCE
@@ -25,9 +26,11 @@ struct SoftmaxTable {
 // Columns that SoftmaxMiddle handles at a time: their maxima and sums, and a dozen rows of them,
 // stay in L1.
 inline constexpr size_t kColumnBlock = 256;
-// Rows up to this long are handled as columns, so many at a time.
-inline constexpr size_t kShortRow = 8;
-inline constexpr size_t kShortRowBlock = 128;
+// Rows up to this long are handled as columns, as many at a time as have so many elements: a row
+// alone waits for its maximum and its sum.
+inline constexpr size_t kShortRow = 32;
+inline constexpr size_t kShortRowElements = 4096;
+inline constexpr size_t kLeastShortRows = 4;
 }  // namespace tenon::kernels
 #endif
 
@@ -41,6 +44,25 @@ using V = hn::Vec<D>;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
+// The last elements of a row that is no multiple of a vector: a whole vector, which overlaps the
+// one before it, as stores under a mask are slow. Rows that have less than a vector have -inf after
+// them.
+V LoadLast(const float* x, size_t n) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  return n < lanes ? LoadPartial(d, x, n, kMinusInfinity) : hn::LoadU(d, x + n - lanes);
+}
+
+void StoreLast(V v, float* y, size_t n) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  if (n < lanes) {
+    StorePartial(v, d, y, n);
+  } else {
+    hn::StoreU(v, d, y + n - lanes);
+  }
+}
+
 // max over x[0, n); NaN elements may be overlooked.
 float MaxOfRow(const float* x, size_t n) {
   const D d;
@@ -53,7 +75,7 @@ float MaxOfRow(const float* x, size_t n) {
     m1 = hn::Max(m1, hn::LoadU(d, x + i + lanes));
   }
   for (; i + lanes <= n; i += lanes) m0 = hn::Max(m0, hn::LoadU(d, x + i));
-  if (i < n) m1 = hn::Max(m1, LoadPartial(d, x + i, n - i, kMinusInfinity));
+  if (i < n) m1 = hn::Max(m1, LoadLast(x, n));
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
 }
 
@@ -81,47 +103,45 @@ float ScaleAndMask(float* x, size_t n, float scale, const float* mask) {
 }
 
 // y = exp(x - max), unless y is null; returns the sum. Sums of 2048 elements each are added, so
-// that rounding errors do not grow with n.
-float ExpOfRow(const float* x, float* y, size_t n, float max) {
+// that rounding errors do not grow with n. `last`, if there is a rest, is for StoreLast.
+float ExpOfRow(const float* x, float* y, size_t n, float max, V& last) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   const V vmax = hn::Set(d, max);
+  const size_t rest = n % lanes;
+  if (rest != 0) last = ExpNonPositive(d, hn::Sub(LoadLast(x, n), vmax));  // before x is written
   V total = hn::Zero(d);
-  for (size_t block = 0; block < n; block += 2048) {
-    const size_t end = std::min(n, block + 2048);
+  for (size_t block = 0; block < n - rest; block += 2048) {
+    const size_t end = std::min(n - rest, block + 2048);
     V sum = hn::Zero(d);
-    size_t i = block;
-    for (; i + lanes <= end; i += lanes) {
+    for (size_t i = block; i < end; i += lanes) {
       const V e = ExpNonPositive(d, hn::Sub(hn::LoadU(d, x + i), vmax));
       if (y) hn::StoreU(e, d, y + i);
       sum = hn::Add(sum, e);
     }
-    if (i < end) {
-      const V e = ExpNonPositive(d, hn::Sub(LoadPartial(d, x + i, end - i, kMinusInfinity), vmax));
-      if (y) StorePartial(e, d, y + i, end - i);
-      sum = hn::Add(sum, e);
-    }
     total = hn::Add(total, sum);
+  }
+  if (rest != 0) {
+    const V own = n < lanes ? last : hn::IfThenZeroElse(hn::FirstN(d, lanes - rest), last);
+    total = hn::Add(total, own);
   }
   return hn::GetLane(hn::SumOfLanes(d, total));
 }
 
-// y = scale x + shift.
-void AffineRow(const float* x, float* y, size_t n, float scale, float shift) {
+// y = change(x) for each vector of a row.
+template <class Change>
+HWY_INLINE void ChangeRow(const float* x, float* y, size_t n, Change change) {
   const D d;
-  const size_t lanes = hn::Lanes(d);
-  const V vscale = hn::Set(d, scale);
-  const V vshift = hn::Set(d, shift);
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), vscale, vshift), d, y + i);
-  }
-  if (i < n) {
-    StorePartial(hn::MulAdd(LoadPartial(d, x + i, n - i), vscale, vshift), d, y + i, n - i);
-  }
+  const size_t lanes = hn::Lanes(d), rest = n % lanes;
+  const V last = rest == 0 ? hn::Zero(d) : change(LoadLast(x, n));
+  for (size_t i = 0; i < n - rest; i += lanes) hn::StoreU(change(hn::LoadU(d, x + i)), d, y + i);
+  if (rest != 0) StoreLast(last, y, n);
 }
 
-void ScaleOfRow(float* y, size_t n, float factor) { AffineRow(y, y, n, factor, 0); }
+void ScaleOfRow(float* y, size_t n, float factor) {
+  const V v = hn::Set(D(), factor);
+  ChangeRow(y, y, n, [v](V e) HWY_ATTR { return hn::Mul(e, v); });
+}
 
 float LogOf(float x) {
   const D d;
@@ -129,23 +149,28 @@ float LogOf(float x) {
 }
 
 void SoftmaxRow(const float* x, float* y, size_t n, bool log) {
+  const D d;
   const float max = MaxOfRow(x, n);
+  V last = hn::Zero(d);
   if (log) {
-    const float log_sum = LogOf(ExpOfRow(x, nullptr, n, max));
+    const float log_sum = LogOf(ExpOfRow(x, nullptr, n, max, last));
+    const V vmax = hn::Set(d, max), vlog = hn::Set(d, log_sum);
     // Two steps: max alone may be large, which would round log_sum away.
-    AffineRow(x, y, n, 1, -max);
-    AffineRow(y, y, n, 1, -log_sum);
-    return;
+    return ChangeRow(x, y, n, [=](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, vmax), vlog); });
   }
-  const float sum = ExpOfRow(x, y, n, max);
-  ScaleOfRow(y, n, 1 / sum);
+  const float factor = 1 / ExpOfRow(x, y, n, max, last);
+  const size_t rest = n % hn::Lanes(d);
+  ScaleOfRow(y, n - rest, factor);
+  if (rest != 0) StoreLast(hn::Mul(last, hn::Set(d, factor)), y, n);
 }
 
 float Part(float* x, size_t n, float scale, const float* mask, SoftmaxState* state) {
   const float own = scale == 1 && !mask ? MaxOfRow(x, n) : ScaleAndMask(x, n, scale, mask);
   const float before = state->max;
   const float max = state->max = std::max(before, own);
-  const float sum = ExpOfRow(x, x, n, max == kMinusInfinity ? 0 : max);
+  V last = hn::Zero(D());
+  const float sum = ExpOfRow(x, x, n, max == kMinusInfinity ? 0 : max, last);
+  if (n % hn::Lanes(D()) != 0) StoreLast(last, x, n);
   const float factor = max == before ? 1 : before == kMinusInfinity ? 0 : std::exp(before - max);
   state->sum = state->sum * factor + sum;
   return factor;
@@ -204,25 +229,28 @@ void ColumnBlock(const float* x, float* y, size_t n, size_t inner, size_t column
   }
 }
 
-// Rows that do not fill a vector: many at a time, as columns.
+// Many rows at a time, as columns.
 void ShortRows(const float* x, float* y, size_t rows, size_t n, bool log) {
-  HWY_ALIGN float columns[kShortRow * kShortRowBlock];
-  for (size_t first = 0; first < rows; first += kShortRowBlock) {
-    const size_t count = std::min(kShortRowBlock, rows - first);
-    const float* from = x + first * n;
-    float* to = y + first * n;
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t row = 0; row < count; ++row) columns[i * count + row] = from[row * n + i];
-    }
+  HWY_ALIGN float columns[kShortRowElements];
+  constexpr size_t kMultiple = 16;  // of a vector
+  const size_t block = std::min(kColumnBlock, kShortRowElements / n / kMultiple * kMultiple);
+  const auto transpose = [](size_t from_rows, size_t from_columns, const float* from, float* to) {
+    const TransposeSizes sizes = {from_rows, from_columns,
+                                  static_cast<ptrdiff_t>(from_columns * sizeof(float)),
+                                  static_cast<ptrdiff_t>(from_rows * sizeof(float))};
+    TransposeTiles(sizes, sizeof(float), reinterpret_cast<const uint8_t*>(from),
+                   reinterpret_cast<uint8_t*>(to));
+  };
+  for (size_t first = 0; first < rows; first += block) {
+    const size_t count = std::min(block, rows - first);
+    transpose(count, n, x + first * n, columns);
     ColumnBlock(columns, columns, n, count, count, log);
-    for (size_t row = 0; row < count; ++row) {
-      for (size_t i = 0; i < n; ++i) to[row * n + i] = columns[i * count + row];
-    }
+    transpose(n, count, columns, y + first * n);
   }
 }
 
 void Rows(const float* x, float* y, size_t rows, size_t n, bool log) {
-  if (n <= kShortRow) return ShortRows(x, y, rows, n, log);
+  if (n <= kShortRow && rows >= kLeastShortRows) return ShortRows(x, y, rows, n, log);
   for (size_t row = 0; row < rows; ++row) SoftmaxRow(x + row * n, y + row * n, n, log);
 }
 
