@@ -8,6 +8,8 @@
 #include "ir/graph_builder.h"
 #include "ir/schema.h"
 #include "kernels/gemm/gemm_bf16.h"
+#include "ops/cpu_provider.h"
+#include "runtime/kernel.h"
 #include "runtime/test_provider.h"
 
 namespace tenon {
@@ -56,6 +58,66 @@ TEST(WidenNarrowTest, LeavesOwnedNodesAndOtherTypesAlone) {
   graph.node(graph.value(graph.FindValue("y")).producer).provider = -1;
   EXPECT_EQ(WidenNarrow(graph, 0), 1u);
   EXPECT_EQ(graph.node_count(), 4u);
+}
+
+// Takes each convolution of a float image, whatever its weights are.
+class ConvProvider final : public ExecutionProvider {
+ public:
+  explicit ConvProvider(std::vector<DataType>& weights) : weights_(weights) {}
+  const std::string& name() const override { return name_; }
+  Result<std::vector<Claim>> GetCapability(const Graph& graph) override {
+    const auto type = [&](ValueId id) { return graph.value(id).type.element_type; };
+    std::vector<Claim> claims;
+    for (size_t i = 0; i < graph.node_capacity(); ++i) {
+      const Node* const node = graph.FindNode(static_cast<NodeId>(i));
+      if (node == nullptr || node->provider >= 0 || node->op_type != "Conv") continue;
+      if (type(node->inputs[0]) != DataType::kFloat) continue;
+      weights_.push_back(type(node->inputs[1]));
+      claims.push_back({{node->id}});
+    }
+    return claims;
+  }
+  Result<std::unique_ptr<Kernel>> CreateKernel(KernelInfo& info) override {
+    return cpu_->CreateKernel(info);
+  }
+
+ private:
+  const std::string name_ = "ConvProvider";
+  std::vector<DataType>& weights_;  // of the convolutions that it took
+  const std::unique_ptr<ExecutionProvider> cpu_ = MakeCpuProvider();
+};
+
+TEST(WidenNarrowTest, OtherProvidersGetNoConvolutionOfAFloatImageWithHalfWeights) {
+  constexpr int64_t kIn = 64, kPixels = 3;
+  for (const int64_t out : {int64_t{2}, int64_t{1024}}) {  // many weights stay as they are
+    SCOPED_TRACE(out);
+    std::vector<float> x, w;
+    for (int64_t i = 0; i < kIn * kPixels; ++i) x.push_back(static_cast<float>(i % 7) - 3);
+    for (int64_t i = 0; i < out * kIn; ++i) w.push_back(static_cast<float>(i % 5) / 4);
+    ModelBuilder b;
+    b.Input("x", {Dim(1), Dim(kIn), Dim(1), Dim(kPixels)}, DataType::kFloat16);
+    b.Constant("w", Halves(w).Reshaped({out, kIn, 1, 1}));
+    b.Node("Conv", {"x", "w"}, {"y"}, "", 11).Output("y");
+    Environment environment;
+    std::vector<DataType> taken;
+    std::vector<std::unique_ptr<ExecutionProvider>> providers;
+    providers.push_back(std::make_unique<ConvProvider>(taken));
+    auto session = MakeSession(environment, b.Build(), {}, std::move(providers));
+    ASSERT_TRUE(session) << session.error().message();
+    EXPECT_EQ(taken, std::vector<DataType>(out == 2 ? 1 : 0, DataType::kFloat));
+    const std::string_view names[] = {"x"}, outputs[] = {"y"};
+    const Value feeds[] = {Halves(x).Reshaped({1, kIn, 1, kPixels})};
+    Value fetches[1];
+    const Status status = (*session)->Run({}, names, feeds, outputs, fetches);
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (int64_t o = 0; o < out; ++o) {
+      for (int64_t p = 0; p < kPixels; ++p) {
+        float sum = 0;  // exact
+        for (int64_t c = 0; c < kIn; ++c) sum += x[c * kPixels + p] * w[o * kIn + c];
+        EXPECT_EQ(fetches[0].tensor().data<Float16>()[o * kPixels + p].bits, Float16(sum).bits);
+      }
+    }
+  }
 }
 
 // A product of bfloat16 numbers. `casts`: as under autocast, where operands are rounded for it and
