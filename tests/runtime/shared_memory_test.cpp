@@ -127,5 +127,42 @@ TEST_F(SharedMemoryTest, IsNotUsedByOtherSessions) {
   EXPECT_EQ(Stats().bytes_reserved, 0u);
 }
 
+// Memory of a client that has no blocks of more than `most` bytes.
+class ScarceMemory final : public Allocator {
+ public:
+  void* Allocate(size_t bytes) override {
+    if (bytes <= most) return CpuAllocator().Allocate(bytes);
+    ++refused;
+    return nullptr;
+  }
+  void Free(void* block) override { CpuAllocator().Free(block); }
+  const MemoryInfo& info() const override { return CpuMemory(); }
+
+  size_t most = SIZE_MAX;
+  int refused = 0;
+};
+
+TEST_F(SharedMemoryTest, OfAClientMayHaveNoRoomForTheSlabThatItHadBefore) {
+  // y = 2 * (a + b + c + a) + a + c, where each is 2 * x. The slab has a and c.
+  ModelBuilder b;
+  b.Input("x", {n});
+  for (const char* const value : {"a", "b", "c"}) b.Node("Scale", {"x"}, {value});
+  b.Node("Add", {"a", "b"}, {"d"}).Node("Add", {"d", "c"}, {"e"}).Node("Add", {"e", "a"}, {"f"});
+  b.Node("Scale", {"f"}, {"g"}).Node("Add", {"g", "a"}, {"h"}).Node("Add", {"h", "c"}, {"y"});
+  b.Output("y");
+  const auto memory = std::make_shared<ScarceMemory>();
+  SessionParts parts;
+  parts.providers.push_back(MakeTestProvider());
+  parts.shape_functions = &TestShapeFunctions();
+  parts.memory = memory;
+  const auto session = Session::Create(environment_, b.Build(), {}, std::move(parts)).value();
+  for (const bool is_scarce : {false, false, true, true, false}) {
+    memory->most = is_scarce ? kBytes + kBytes / 2 : SIZE_MAX;
+    memory->refused = 0;
+    RunOn(*session, kSize, 1);
+    EXPECT_EQ(memory->refused, is_scarce ? 1 : 0);
+  }
+}
+
 }  // namespace
 }  // namespace tenon
