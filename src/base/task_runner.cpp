@@ -46,7 +46,7 @@ class Threads {
       }
       return;
     }
-    lock.unlock();
+    // Still with the lock: the task may have destroyed this object as soon as it is open.
     changed_.notify_one();
   }
 

@@ -50,6 +50,21 @@ TEST(TaskRunnerTest, WhatComesAfterTheTasksMayEndTheirRunner) {
   }
 }
 
+TEST(TaskRunnerTest, ATaskMayEndItsRunnerBeforePostReturns) {
+  for (int run = 0; run < 20; ++run) {
+    auto* const runner = new TaskRunner(1);
+    std::promise<void> ended;
+    // ThreadSanitizer reports whatever Post does to the runner once the task may run.
+    runner->Post([&] {
+      runner->AfterTasks([&] {
+        delete runner;
+        ended.set_value();
+      });
+    });
+    ended.get_future().wait();
+  }
+}
+
 TEST(TaskRunnerTest, OneThreadKeepsTheOrder) {
   std::vector<int> order;
   {
