@@ -74,8 +74,8 @@ class alignas(128) LoopSlot {
   static constexpr uint32_t kCallerSleeps = 1u << 31;  // flag in unfinished_
   static constexpr uint32_t kMostParts = 16;
 
-  // How the chunks of a loop are divided.
-  struct Division {
+  // How the chunks of a loop are divided. Aligned, or Clang 14 calls libatomic for it.
+  struct alignas(uint64_t) Division {
     uint32_t chunks = 0;
     uint32_t parts = 1;
     uint32_t Begin(uint32_t part) const {
