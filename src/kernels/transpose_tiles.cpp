@@ -72,6 +72,29 @@ void TransposeScalars(const TransposeSizes& sizes, const uint8_t* src, uint8_t* 
   }
 }
 
+// A part of a block: what vectors hold, and then its edges.
+template <class T>
+void TransposePart(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) {
+  constexpr size_t kL = 16 / sizeof(T);
+  const auto [rows, columns, src_stride, dst_stride] = sizes;
+  const size_t whole_rows = rows / kL * kL, whole_columns = columns / kL * kL;
+  const auto from = [&](size_t r, size_t c) {
+    return src + static_cast<ptrdiff_t>(r) * src_stride + c * sizeof(T);
+  };
+  const auto to = [&](size_t r, size_t c) {
+    return dst + static_cast<ptrdiff_t>(c) * dst_stride + r * sizeof(T);
+  };
+  for (size_t c = 0; c < whole_columns; c += kL) {
+    for (size_t r = 0; r < whole_rows; r += kL) {
+      TransposeVectors<T>(from(r, c), src_stride, to(r, c), dst_stride);
+    }
+  }
+  TransposeScalars<T>({rows - whole_rows, whole_columns, src_stride, dst_stride},
+                      from(whole_rows, 0), to(whole_rows, 0));
+  TransposeScalars<T>({rows, columns - whole_columns, src_stride, dst_stride},
+                      from(0, whole_columns), to(0, whole_columns));
+}
+
 // kRows rows become dense columns: planes of colours become pixels.
 template <class T, size_t kRows>
 void InterleaveRows(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) {
@@ -162,7 +185,7 @@ void TransposeOf(const TransposeSizes& sizes, const uint8_t* src, uint8_t* dst) 
       if (rows == kSide && columns == kSide) {
         TransposeBlock<T>(from, sizes.src_stride, to, sizes.dst_stride);
       } else {
-        TransposeScalars<T>({rows, columns, sizes.src_stride, sizes.dst_stride}, from, to);
+        TransposePart<T>({rows, columns, sizes.src_stride, sizes.dst_stride}, from, to);
       }
     }
   }
