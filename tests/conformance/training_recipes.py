@@ -171,6 +171,11 @@ RECIPES = {
         Call([ints(2, 3, 4, 5), BATCHED_INDICES, floats(2, 7, 5)], {"batch_dims": 1}),
     ],
     "GeluGrad": [Call(PAIR)],
+    "GroupedMatMul": [
+        Call([floats(6, 3), floats(3, 3, 4), ints(2, 2, 5)], {"transB": 0}),
+        Call([floats(6, 3), floats(3, 4, 3), ints(2, 2, 5)], {"transB": 1}),
+        Call([floats(6, 3), floats(6, 4), ints(2, 2, 5)]),
+    ],
     "InPlaceAccumulator": [Call([*PAIR, TRUE])],
     "InPlaceAccumulatorV2": [Call([*PAIR, TRUE], {}, 2)],
     "InplaceClipGradNorm": [Call([[*PAIR, floats(4)]], {"max_norm": 1.0, "norm_type": "fro"})],

@@ -464,6 +464,52 @@ def test_conv_of_wrong_shapes(dy: tuple, x: tuple, w: tuple, text: str, attribut
     refuses("ConvGrad", inputs, text, outputs=CONV_OUTPUTS, **attributes)
 
 
+# --- Products of groups of rows ---
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("rows", "k", "n", "ends"),
+    [
+        (6, 3, 4, [1, 1, 5]),
+        (6, 3, 4, [6]),
+        (6, 3, 4, []),
+        (0, 3, 4, [0, 0]),
+        (6, 0, 4, [2, 6]),
+        (6, 3, 0, [2, 6]),
+        (300, 130, 65, [0, 40, 260, 263, 263, 264, 280, 281, 290, 300]),
+        (300, 700, 90, [290, 300]),
+    ],
+)
+def test_products_of_groups(rows: int, k: int, n: int, ends: list, dtype: type) -> None:
+    a, b, c = floats(rows, k), floats(len(ends), k, n, seed=1), floats(rows, n, seed=2)
+    wide_a, wide_b, wide_c = wide(a, b, c)
+    y, products = np.zeros((rows, n)), np.zeros((len(ends), k, n))
+    for i, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=False)):
+        y[begin:end] = wide_a[begin:end] @ wide_b[i]
+        products[i] = wide_a[begin:end].T @ wide_c[begin:end]
+    limits = np.array(ends, dtype)
+    transposed = np.ascontiguousarray(b.transpose(0, 2, 1))
+    compare("GroupedMatMul", [a, b, limits], [y], tolerance=1e-4)
+    compare("GroupedMatMul", [a, transposed, limits], [y], tolerance=1e-4, transB=1)
+    compare("GroupedMatMul", [a, c, limits], [products], tolerance=1e-4)
+
+
+def test_groups_of_wrong_inputs() -> None:
+    a, b = floats(6, 3), floats(2, 3, 4)
+    for ends in ([4, 2], [-1, 2], [2, 7]):
+        refuses(
+            "GroupedMatMul", [a, b, np.array(ends)], "input 2.*expected ascending ends in .0, 6"
+        )
+    ends = np.array([2, 6])
+    refuses("GroupedMatMul", [a, b, ends[:1]], "input 1")
+    refuses("GroupedMatMul", [a, b, ends], "input 1", transB=1)
+    refuses("GroupedMatMul", [a, floats(5, 4), ends], "input 1")
+    refuses("GroupedMatMul", [a, floats(6, 4), ends], "input 1.*without transB", transB=1)
+    refuses("GroupedMatMul", [a[0], b, ends], "input 0")
+    refuses("GroupedMatMul", [a, b, ends[None]], "input 2")
+
+
 # --- Gathers, dropout, broadcasts ---
 
 

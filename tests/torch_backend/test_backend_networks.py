@@ -98,6 +98,23 @@ LANGUAGE_MODELS = {
         ),
     ),
 }  # fmt: skip
+# Those in which each token goes to some of the experts.
+SMALL = dict(
+    vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+    num_key_value_heads=2, intermediate_size=48, use_cache=False, pad_token_id=0,
+)  # fmt: skip
+MODELS_WITH_EXPERTS = {
+    "qwen3_moe": (
+        "Qwen3MoeForCausalLM", "Qwen3MoeConfig",
+        dict(head_dim=8, moe_intermediate_size=16, num_experts=6, num_experts_per_tok=2),
+    ),
+    "mixtral": ("MixtralForCausalLM", "MixtralConfig", dict(num_local_experts=4)),
+    # Weights that lie transposed, and biases.
+    "gpt_oss": (
+        "GptOssForCausalLM", "GptOssConfig",
+        dict(head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=8),
+    ),
+}  # fmt: skip
 
 
 class TestTransformers:
@@ -163,6 +180,19 @@ class TestTransformers:
         given = {"input_ids": tokens, "attention_mask": mask, "labels": tokens}
         check_training(model, lambda each: each(**given).loss, 5)
         check_left(DROPOUT if name == "t5" else set(), model, **given)
+
+    @pytest.mark.parametrize("name", MODELS_WITH_EXPERTS)
+    def test_experts(self, name):
+        transformers = pytest.importorskip("transformers")
+        kind, configuration, settings = MODELS_WITH_EXPERTS[name]
+        config = getattr(transformers, configuration)(**SMALL, **settings)
+        model = getattr(transformers, kind)(config)
+        for weights in model.parameters():
+            if weights.dim() > 1:  # so large that tokens differ in their experts
+                nn.init.normal_(weights, std=0.2)
+        tokens = torch.randint(1, 50, (2, 12))
+        check_training(model, lambda each: each(input_ids=tokens, labels=tokens).loss, 10)
+        check_left(set(), model, input_ids=tokens, labels=tokens)
 
     def test_segformer(self):
         """Its last layers drop elements of images whose channels come last in memory."""

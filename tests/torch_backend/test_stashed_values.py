@@ -103,6 +103,20 @@ def test_normalized_values_are_computed_again(monkeypatch):
         assert torch.equal(a, e)
 
 
+def test_operands_of_experts_are_computed_again():
+    pytest.importorskip("transformers.integrations.moe")
+    ends = torch.tensor([500, 1100, 1500, 2048])
+    weights = torch.randn(4, 256, 1024, requires_grad=True)
+
+    def function(x):
+        return torch.ops.transformers.grouped_mm_fallback(x.sin().cos(), weights, ends)
+
+    x = torch.randn(2048, 256, requires_grad=True)
+    result = torch.compile(function, backend="tenon", dynamic=False)(x)
+    shapes, size = stashed(result, [x, weights])
+    assert size < MIB, shapes
+
+
 def test_no_value_is_computed_again_where_that_takes_long():
     # Without products, there is no time in which it would not be noticed.
     x = torch.randn(64, 1 << 16, requires_grad=True)

@@ -150,16 +150,17 @@ class GraphBuilder:
         """The value with its axes in another order."""
         if list(order) == list(range(len(order))):
             return name
-        is_matrix = list(order) == [1, 0]
-        if is_matrix and name in self._transposed:
+        *outer, last_but_one, last = order
+        are_matrices = [*outer, last, last_but_one] == list(range(len(order)))
+        if are_matrices and name in self._transposed:
             return self._transposed[name]
         transposed: str = self.op("Transpose", name, perm=list(order))
-        if is_matrix:
+        if are_matrices:
             self._transposed[transposed] = name
         return transposed
 
     def before_transposition(self, name: str) -> str | None:
-        """The matrix of which the value is the transposed one; None if it is none."""
+        """The matrices of which the value has the transposed ones; None if it is none."""
         return self._transposed.get(name)
 
     def model(self) -> bytes:

@@ -45,6 +45,14 @@ _CHEAP = {
     aten.scalar_tensor.default,
 }
 
+# Products of groups, which PyTorch's count of operations leaves out: how many there are for each
+# element of the first operand and column of the second.
+_GROUPED = {
+    "aten._grouped_mm.default": 2,
+    "transformers.grouped_mm_fallback.default": 2,
+    "transformers.grouped_mm_fallback_backward.default": 4,
+}
+
 # On values that are only stashed: no layout is expected of them.
 STASHED = "tenon_is_stashed"
 
@@ -265,6 +273,9 @@ def _bytes(node: torch.fx.Node) -> int:
 
 def _operations(node: torch.fx.Node) -> int:
     """How many operations the products of a node have."""
+    if (factor := _GROUPED.get(str(node.target))) is not None:
+        x, w = (read.meta["val"] for read in node.args[:2])  # type: ignore[union-attr]
+        return factor * int(x.numel() * w.shape[-1])
     count = flop_registry.get(getattr(node.target, "overloadpacket", None))
     if count is None:
         return 0

@@ -22,7 +22,7 @@ _ignore_empty: set[Any] = set()
 def rule(
     *overloads: Any, unless: Condition | None = None, ignores_empty: bool = False
 ) -> Callable[[Rule], Rule]:
-    """Registers a function that lowers `overloads`.
+    """Registers a function that lowers `overloads`, or operators of other packages by their names.
 
     unless         gives a reason not to lower a node, or ""
     ignores_empty  the function reads no input and defines no output that has no elements
@@ -131,7 +131,7 @@ def why_not(node: torch.fx.Node) -> str:
     if node.target is operator.getitem:
         return why_not(arguments(node)[0])
     reason = _why_no_rule(node) or _why_no_values(node)
-    condition = _conditions.get(node.target)
+    condition = _conditions.get(_key(node))
     return condition(node) if condition and not reason else reason
 
 
@@ -140,14 +140,19 @@ def _why_no_rule(node: torch.fx.Node) -> str:
         return "it is no operator"
     if draws_random_numbers(node.target):
         return "it draws random numbers"
-    return "" if node.target in _rules else "there is no rule for it"
+    return "" if _key(node) in _rules else "there is no rule for it"
+
+
+def _key(node: torch.fx.Node) -> Any:
+    """What its rule is registered for, if there is one."""
+    return node.target if node.target in _rules else str(node.target)
 
 
 def _why_no_values(node: torch.fx.Node) -> str:
     for value in [*_used_results(node), *(each.meta.get("val") for each in node.all_input_nodes)]:
         if reason := _why_no_value(value):
             return reason
-        if is_empty(value) and node.target not in _ignore_empty:
+        if is_empty(value) and _key(node) not in _ignore_empty:
             return "a tensor has no elements"
     return ""
 
@@ -194,4 +199,4 @@ def lower(graph: GraphBuilder, node: torch.fx.Node) -> None:
         source, index = arguments(node)
         graph.define(node, graph.names_of(source)[index])
     else:
-        graph.define(node, _rules[node.target](graph, node))
+        graph.define(node, _rules[_key(node)](graph, node))

@@ -8,6 +8,7 @@ import torch
 
 from ._graph import CONTRIB, GraphBuilder
 from ._lowering import (
+    argument,
     arguments,
     keyword,
     product,
@@ -15,6 +16,7 @@ from ._lowering import (
     shape_of,
     type_of,
     unless_float,
+    unless_single,
 )
 
 aten = torch.ops.aten
@@ -92,3 +94,52 @@ def _product_of_three(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     terms, result = _labels(node)
     names = [graph.value(each) for each in arguments(node)[:3]]
     return graph.op("Einsum", *names, equation=f"{','.join(terms)}->{result}")
+
+
+_LAST = [0, 2, 1]  # the axes of transposed matrices
+
+
+def _rows_of_groups(
+    graph: GraphBuilder, a: str, b: str, ends: str, is_transposed: bool = False
+) -> str:
+    """The rows of each group by the group's matrix, or by its transposed one."""
+    if source := graph.before_transposition(b):
+        b, is_transposed = source, not is_transposed
+    result: str = graph.contrib("GroupedMatMul", a, b, ends, transB=int(is_transposed))
+    return result
+
+
+def _unless_products(node: torch.fx.Node) -> str:
+    has_bias = argument(node, 3, "bias") is not None
+    return "it adds a bias" if has_bias else unless_single(node)
+
+
+@rule(aten._grouped_mm.default, unless=_unless_products)
+def _groups(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    ranks = [len(shape_of(each)) for each in arguments(node)[:2]]
+    a, b = (graph.value(each) for each in arguments(node)[:2])
+    if ranks == [3, 3]:
+        return graph.op("MatMul", a, b)
+    ends = graph.value(argument(node, 2, "offs"))
+    if ranks == [2, 2]:
+        return graph.contrib("GroupedMatMul", graph.transpose(a, [1, 0]), b, ends)
+    if ranks == [2, 3]:
+        return _rows_of_groups(graph, a, b, ends)
+    columns = _rows_of_groups(graph, graph.transpose(b, [1, 0]), a, ends, is_transposed=True)
+    return graph.transpose(columns, [1, 0])
+
+
+# Those of the package transformers, for models with experts.
+@rule("transformers.grouped_mm_fallback.default", unless=unless_single)
+def _experts(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    x, w, ends = (graph.value(each) for each in arguments(node))
+    return _rows_of_groups(graph, x, w, ends)
+
+
+@rule("transformers.grouped_mm_fallback_backward.default", unless=unless_single)
+def _experts_gradient(graph: GraphBuilder, node: torch.fx.Node) -> Any:
+    x, w, ends, dy = (graph.value(each) for each in arguments(node))
+    dx = _rows_of_groups(graph, dy, w, ends, is_transposed=True)
+    if graph.before_transposition(w):
+        return dx, graph.transpose(graph.contrib("GroupedMatMul", dy, x, ends), _LAST)
+    return dx, graph.contrib("GroupedMatMul", x, dy, ends)
