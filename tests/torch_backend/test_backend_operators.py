@@ -537,6 +537,13 @@ SHAPES = {
     "permute": (lambda x: x.permute(2, 0, 1) * 2, [X]),
     "transposed_result": (lambda x: (2 * x).transpose(0, -1), [X]),
     "strided_input": (lambda x: x * 2, [X[:, ::2, 1:]]),
+    "permuted_twice": (
+        lambda x: (
+            x.permute(1, 2, 0).permute(2, 1, 0) * 2,
+            (2 * x).permute(1, 2, 0).permute(2, 0, 1).permute(0, 2, 1),
+        ),
+        [X],
+    ),
     "permuted_input": (lambda x: x @ x.transpose(1, 2), [X.permute(0, 2, 1)]),
     "expanded_input": (lambda x: x * 2, [ROW.expand(4, 7)]),
     "expanded_result": (lambda x: (2 * x).expand(4, 7), [ROW]),

@@ -1,6 +1,8 @@
 """What the forward graph leaves for the backward graph, and what that computes again."""
 
 import copy
+import importlib
+import operator
 
 import pytest
 
@@ -115,6 +117,39 @@ def test_operands_of_experts_are_computed_again():
     result = torch.compile(function, backend="tenon", dynamic=False)(x)
     shapes, size = stashed(result, [x, weights])
     assert size < MIB, shapes
+
+
+def test_views_of_stashed_values_are_made_in_the_regions(monkeypatch):
+    """Weights and activations are stashed as they are, once, and no view is left to PyTorch."""
+    graphs = []
+    module = importlib.import_module("tenon.torch._backend")
+    partition = module.partition
+
+    def noted(graph, settings):
+        graphs.append(partition(graph, settings))
+        return graphs[-1]
+
+    monkeypatch.setattr(module, "partition", noted)
+    model = nn.Sequential(nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 4))
+    result = torch.compile(model, backend="tenon", dynamic=False)(torch.randn(3, 8))
+    saved = result.grad_fn.saved_tensors
+    assert sorted(tuple(each.shape) for each in saved) == [(3, 6), (3, 6), (3, 8), (4, 6), (6, 6)]
+    assert len({each.data_ptr() for each in saved}) == 5
+    result.sum().backward()
+    assert len(graphs) == 2
+    nodes = [node for graph in graphs for node in graph.graph.nodes if node.op == "call_function"]
+    assert {str(node.target) for node in nodes} == {str(operator.getitem)}
+
+
+def test_views_of_what_is_computed_again_from():
+    """The backward graph reads a view first by itself, then to compute a value again."""
+
+    def function(x, first, second, third):
+        turned = (x @ first).t()
+        return turned.sin() @ second, turned @ third
+
+    shapes = [(2048, 64), (64, 256), (2048, 256), (2048, 256)]
+    check_function(function, *map(torch.randn, shapes), rtol=1e-3, atol=1e-2)
 
 
 def test_no_value_is_computed_again_where_that_takes_long():

@@ -65,6 +65,7 @@ def partition_joint(
         _apart_from_statistics(module.graph)
         joint = _Joint(module.graph, num_fwd_outputs)
         joint.compute_again()
+        joint.view_again()
         joint.mark_stashed()
     return default_partition(module, inputs, num_fwd_outputs=num_fwd_outputs, **keywords)
 
@@ -145,6 +146,7 @@ class _Joint:
         self._computing: set[torch.fx.Node] = set()  # what that takes
         self._pinned: set[torch.fx.Node] = set()  # what that reads
         self._copies: dict[torch.fx.Node, torch.fx.Node] = {}
+        self._views: dict[torch.fx.Node, torch.fx.Node] = {}
 
     def compute_again(self) -> None:
         """Lets the backward graph compute values again that are large and cheap."""
@@ -166,6 +168,13 @@ class _Joint:
             for read in node.all_input_nodes:
                 if read in self._forward and _base(read) in self._again:
                     node.replace_input_with(read, self._copy(read, node))
+
+    def view_again(self) -> None:
+        """Lets the backward graph make its views of stashed values, which are stashed once."""
+        for node in self._backward:
+            for read in node.all_input_nodes:
+                if read in self._forward and read.target in DENSE_VIEWS:
+                    node.replace_input_with(read, self._view(read, node))
 
     def mark_stashed(self) -> None:
         """Marks the values that only the backward graph gets."""
@@ -209,17 +218,35 @@ class _Joint:
 
     def _copy(self, node: torch.fx.Node, user: torch.fx.Node) -> torch.fx.Node:
         """The node's copy in the backward graph; a new one stands before `user`."""
-        if node in self._copies:
-            return self._copies[node]
-        reads = {
-            read: self._copy(read, user)
-            for read in node.all_input_nodes
-            if read in self._computing or _base(read) in self._again
-        }
+        if node not in self._copies:
+            reads = {
+                read: self._copy(read, user)
+                for read in node.all_input_nodes
+                if read in self._computing or _base(read) in self._again
+            }
+            self._copies[node] = self._copy_with(node, reads, user)
+        return self._copies[node]
+
+    def _view(self, node: torch.fx.Node, user: torch.fx.Node) -> torch.fx.Node:
+        """The same of a view, but its base is that of the forward graph.
+
+        What computes a value again has its own ones, which may stand farther behind.
+        """
+        if node not in self._views:
+            reads = {
+                read: self._view(read, user)
+                for read in node.all_input_nodes
+                if read.target in DENSE_VIEWS
+            }
+            self._views[node] = self._copy_with(node, reads, user)
+        return self._views[node]
+
+    def _copy_with(
+        self, node: torch.fx.Node, reads: dict[torch.fx.Node, torch.fx.Node], user: torch.fx.Node
+    ) -> torch.fx.Node:
         with self._graph.inserting_before(user):
             copy = self._graph.node_copy(node, lambda read: reads.get(read, read))
         copy.meta = dict(node.meta) | {"partitioner_tag": "is_backward"}
-        self._copies[node] = copy
         return copy
 
 

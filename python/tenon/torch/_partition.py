@@ -32,7 +32,9 @@ from . import (  # noqa: F401
 )
 from ._lowering import why_not
 from ._region import Region, Settings
-from ._rules_shapes import DENSE_VIEWS, FREE
+from ._rules_shapes import DENSE_VIEWS, FREE, RESHAPES
+
+aten = torch.ops.aten
 
 
 class _Rules(OperatorSupportBase):
@@ -44,6 +46,7 @@ class _Rules(OperatorSupportBase):
 
 def partition(module: torch.fx.GraphModule, settings: Settings) -> torch.fx.GraphModule:
     """Replaces what Tenon computes by regions."""
+    _simplify_views(module.graph)
     partitioner = CapabilityBasedPartitioner(module, _Rules(), allows_single_node_partition=True)
     proposals = []
     for proposal in partitioner.propose_partitions():
@@ -88,11 +91,28 @@ def regions_of(module: torch.fx.GraphModule) -> list[Region]:
     return [child for child in module.children() if isinstance(child, Region)]
 
 
+def _simplify_views(graph: torch.fx.Graph) -> None:
+    """Makes a permutation of a permuted tensor one of the tensor, or nothing."""
+    for node in graph.find_nodes(op="call_function", target=aten.permute.default):
+        source, axes = node.args
+        if source.target is not aten.permute.default:
+            continue
+        base, inner = source.args
+        order = [inner[axis] % len(inner) for axis in axes]
+        if order == sorted(order):
+            node.replace_all_uses_with(base)
+            graph.erase_node(node)
+        else:
+            node.args = (base, order)
+        if not source.users:
+            graph.erase_node(source)
+
+
 def _move_views_out(graph: torch.fx.Graph, proposal: Any) -> None:
     """Lets PyTorch make the views that others than the region use. They cost nothing there."""
     for node in reversed([each for each in graph.nodes if each in proposal.nodes]):
         others = [user for user in node.users if user not in proposal.nodes]
-        if node.target not in DENSE_VIEWS or not others:
+        if node.target not in DENSE_VIEWS or not others or _is_sole_form(node, proposal):
             continue
         with graph.inserting_after(node):
             view = graph.node_copy(node)
@@ -101,3 +121,12 @@ def _move_views_out(graph: torch.fx.Graph, proposal: Any) -> None:
         if not node.users:
             proposal.remove_node(node)
             graph.erase_node(node)
+
+
+def _is_sole_form(node: torch.fx.Node, proposal: Any) -> bool:
+    """Whether a value of the region leaves it in this shape alone."""
+    if node.target not in RESHAPES:
+        return False
+    source = node.all_input_nodes[0]
+    is_inner = source in proposal.nodes and source.target not in DENSE_VIEWS
+    return is_inner and all(user in proposal.nodes for user in source.users)

@@ -21,7 +21,8 @@ from ._lowering import (
 
 aten = torch.ops.aten
 
-_RESHAPES = {
+# They cost nothing in a region either.
+RESHAPES = {
     aten.view.default,
     aten.squeeze.dims,
     aten.unsqueeze.default,
@@ -33,7 +34,7 @@ _EMPTY = {
 }
 # Views of all elements of a tensor. They cost nothing in PyTorch.
 DENSE_VIEWS = {
-    *_RESHAPES,
+    *RESHAPES,
     aten.permute.default,
     aten.expand.default,
     aten.alias.default,
@@ -65,7 +66,7 @@ def _empty(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.expand(graph.constant(0, type_of(node)), shape_of(node))
 
 
-@rule(*_RESHAPES)
+@rule(*RESHAPES)
 def _reshape(graph: GraphBuilder, node: torch.fx.Node) -> Any:
     return graph.reshape(graph.value(arguments(node)[0]), shape_of(node))
 
