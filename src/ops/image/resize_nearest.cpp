@@ -1,6 +1,7 @@
 // Resize by picking the nearest element.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "ops/framework/element.h"
 #include "ops/image/resize.h"
@@ -31,6 +32,11 @@ NearestTables MakeTables(const ResizePlan& plan, int32_t* memory) {
   for (size_t i = 0; i < plan.rank; ++i) {
     const ResizeAxis& axis = plan.axes[i];
     tables.sources[i] = memory;
+    if (axis.is_identity()) {
+      std::iota(memory, memory + axis.out, 0);
+      memory += axis.out;
+      continue;
+    }
     for (int64_t o = 0; o < axis.out; ++o) {
       const double position = SourcePosition(axis, plan.interpolation.coordinates, o);
       const bool outside = IsExtrapolated(axis, plan.interpolation.coordinates, position);
@@ -61,29 +67,68 @@ void PickAlong(const ResizeAxis& axis, const NearestTables& tables, const T* x, 
   const int64_t inner = tables.inner;
   if (inner == 1 && tables.repeats == 2) return Repeat<T, 2>(x, y, axis.in);
   if (inner == 1 && tables.repeats == 4) return Repeat<T, 4>(x, y, axis.in);
+  if (inner == 1) {
+    for (int64_t o = 0; o < axis.out; ++o) y[o] = sources[o] < 0 ? outside : x[sources[o]];
+    return;
+  }
   for (int64_t o = 0; o < axis.out; ++o) {
     if (sources[o] < 0) {
       std::fill_n(y + o * inner, inner, outside);
-    } else if (inner == 1) {
-      y[o] = x[sources[o]];
     } else {
       std::copy_n(x + sources[o] * inner, inner, y + o * inner);
     }
   }
 }
 
-// The offset in the input, in rows, of row `row` of the output; -1 where it is extrapolated.
-int64_t SourceRow(const ResizePlan& plan, const NearestTables& tables, int64_t row) {
+// The element of the input's first `axes` axes from which element `index` of the output's comes; -1
+// if it is extrapolated.
+int64_t SourceOf(const ResizePlan& plan, const NearestTables& tables, size_t axes, int64_t index) {
   int64_t source = 0, stride = 1;
-  for (size_t i = tables.rank - 1; i-- > 0;) {
-    const int32_t element = tables.sources[i][row % plan.axes[i].out];
+  for (size_t i = axes; i-- > 0;) {
+    const int32_t element = tables.sources[i][index % plan.axes[i].out];
     if (element < 0) return -1;
     source += element * stride;
     stride *= plan.axes[i].in;
-    row /= plan.axes[i].out;
+    index /= plan.axes[i].out;
   }
   return source;
 }
+
+// The sources of the output's rows from one on. It divides once a frame, the rows of one axis.
+class SourceRows {
+ public:
+  SourceRows(const ResizePlan& plan, const NearestTables& tables, int64_t first)
+      : plan_(plan), tables_(tables) {
+    if (axes_ == 0) return;
+    const int64_t out = plan.axes[axes_ - 1].out;
+    row_ = first % out;
+    MoveTo(first / out);
+  }
+
+  // The input's row; -1 if it is extrapolated.
+  int64_t Next() {
+    if (axes_ == 0) return 0;
+    const ResizeAxis& axis = plan_.axes[axes_ - 1];
+    if (row_ == axis.out) {
+      row_ = 0;
+      MoveTo(frame_ + 1);
+    }
+    const int64_t element = tables_.sources[axes_ - 1][row_++];
+    return source_ < 0 || element < 0 ? -1 : source_ * axis.in + element;
+  }
+
+ private:
+  void MoveTo(int64_t frame) {
+    frame_ = frame;
+    source_ = SourceOf(plan_, tables_, axes_ - 1, frame);
+  }
+
+  const ResizePlan& plan_;
+  const NearestTables& tables_;
+  const size_t axes_ = tables_.rank - 1;  // that rows are along
+  int64_t frame_ = 0, source_ = 0;        // of the output, and of the input
+  int64_t row_ = 0;
+};
 
 template <class T>
 void PickRows(const ResizePlan& plan, const NearestTables& tables, const T* x, T* y,
@@ -94,9 +139,10 @@ void PickRows(const ResizePlan& plan, const NearestTables& tables, const T* x, T
   for (size_t i = 0; i + 1 < tables.rank; ++i) rows *= plan.axes[i].out;
   const size_t grain = CopyGrain(static_cast<size_t>(out_row) * sizeof(T));
   threads.ParallelFor(static_cast<size_t>(rows), grain, [&](size_t begin, size_t end) {
+    SourceRows sources(plan, tables, static_cast<int64_t>(begin));
     int64_t before = -1;  // the source of the previous row, which is faster to copy
     for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
-      const int64_t source = SourceRow(plan, tables, row);
+      const int64_t source = sources.Next();
       T* to = y + row * out_row;
       if (source < 0) {
         std::fill_n(to, out_row, outside);
