@@ -378,18 +378,20 @@ bool CanPadRows(const PoolDim& width) {
 template <class Reduce>
 class PaddedPool {
  public:
-  explicit PaddedPool(const PoolPlanarArgs& args) : args_(args) {
-    std::fill(std::begin(rows_), std::end(rows_), Reduce::kInitial);
+  PaddedPool(const PoolPlanarArgs& args, const Range& planes) : args_(args), planes_(planes) {
+    const size_t used = std::min(planes.size(), kMostPadded / columns_) * columns_;
+    std::fill_n(rows_, used + 3 * hn::Lanes(D()), Reduce::kInitial);
     for (size_t x = 0; kIsAverage && x < width_.out; ++x) {
       counts_[x] = static_cast<float>(CountedTaps(width_, x, pads_));
     }
   }
 
-  HWY_NOINLINE void Run(const Range& planes) {
+  HWY_NOINLINE void Run() {
+    const size_t step = kMostPadded / columns_;
     for (size_t z = 0; z < depth_.out; ++z) {
       for (size_t y = 0; y < height_.out; ++y) {
-        for (size_t first = planes.first; first < planes.last; first += kMostPadded / columns_) {
-          RunRow(z, y, {first, std::min(planes.last, first + kMostPadded / columns_)});
+        for (size_t first = planes_.first; first < planes_.last; first += step) {
+          RunRow(z, y, {first, std::min(planes_.last, first + step)});
         }
       }
     }
@@ -512,6 +514,7 @@ class PaddedPool {
   static constexpr size_t kMostLanes = hn::MaxLanes(D());
 
   const PoolPlanarArgs& args_;
+  const Range planes_;
   const PoolDim depth_ = args_.dims[0], height_ = args_.dims[1], width_ = args_.dims[2];
   const size_t frame_ = height_.in * width_.in;
   const bool pads_ = args_.kind == PlanarPoolKind::kAverageIncludingPads;
@@ -527,8 +530,8 @@ void RunTask(const PoolPlanarArgs& args, size_t task) {
   const size_t last = std::min(args.planes, (task + 1) * planes);
   if (args.kind != PlanarPoolKind::kLp && !args.indices && CanPadRows(args.dims[2])) {
     const Range range = {task * planes, last};
-    if (args.kind == PlanarPoolKind::kMax) return PaddedPool<MaxOf>(args).Run(range);
-    return PaddedPool<SumOf>(args).Run(range);
+    if (args.kind == PlanarPoolKind::kMax) return PaddedPool<MaxOf>(args, range).Run();
+    return PaddedPool<SumOf>(args, range).Run();
   }
   const RowTaps taps(args.dims[2]);
   for (size_t plane = task * planes; plane < last; ++plane) {
