@@ -25,12 +25,12 @@ EXPECTED = {
     "matmul_of_a_row": 32.9,
     "matmul_of_activations": 76.1,
     "max_pool": 34.7,
-    "quantized_conv": 462.2,
+    "quantized_conv": 396.3,
     "reduce_mean": 20.4,
     "resize": 78.2,
     "softmax": 79.5,
     "top_k": 151.8,
-    "transpose": 50.0,
+    "transpose": 41.8,
 }
 
 
