@@ -30,7 +30,6 @@ inline constexpr size_t kColumnBlock = 256;
 // alone waits for its maximum and its sum.
 inline constexpr size_t kShortRow = 32;
 inline constexpr size_t kShortRowElements = 4096;
-inline constexpr size_t kLeastShortRows = 4;
 }  // namespace tenon::kernels
 #endif
 
@@ -229,28 +228,31 @@ void ColumnBlock(const float* x, float* y, size_t n, size_t inner, size_t column
   }
 }
 
-// Many rows at a time, as columns.
+// Many rows at a time, as columns; columns of zeros fill the last vector.
 void ShortRows(const float* x, float* y, size_t rows, size_t n, bool log) {
   HWY_ALIGN float columns[kShortRowElements];
-  constexpr size_t kMultiple = 16;  // of a vector
-  const size_t block = std::min(kColumnBlock, kShortRowElements / n / kMultiple * kMultiple);
-  const auto transpose = [](size_t from_rows, size_t from_columns, const float* from, float* to) {
-    const TransposeSizes sizes = {from_rows, from_columns,
-                                  static_cast<ptrdiff_t>(from_columns * sizeof(float)),
-                                  static_cast<ptrdiff_t>(from_rows * sizeof(float))};
-    TransposeTiles(sizes, sizeof(float), reinterpret_cast<const uint8_t*>(from),
-                   reinterpret_cast<uint8_t*>(to));
-  };
+  const size_t lanes = hn::Lanes(D());
+  const size_t block = std::min(kColumnBlock, kShortRowElements / n) / lanes * lanes;
+  const auto bytes = [](size_t count) { return static_cast<ptrdiff_t>(count * sizeof(float)); };
   for (size_t first = 0; first < rows; first += block) {
     const size_t count = std::min(block, rows - first);
-    transpose(count, n, x + first * n, columns);
-    ColumnBlock(columns, columns, n, count, count, log);
-    transpose(n, count, columns, y + first * n);
+    const size_t width = (count + lanes - 1) / lanes * lanes;
+    if (count < width) std::fill_n(columns, n * width, 0.0f);
+    TransposeTiles({count, n, bytes(n), bytes(width)}, sizeof(float),
+                   reinterpret_cast<const uint8_t*>(x + first * n),
+                   reinterpret_cast<uint8_t*>(columns));
+    ColumnBlock(columns, columns, n, width, width, log);
+    TransposeTiles({n, count, bytes(width), bytes(n)}, sizeof(float),
+                   reinterpret_cast<const uint8_t*>(columns),
+                   reinterpret_cast<uint8_t*>(y + first * n));
   }
 }
 
+// Whether a row is short is a question of its length alone, so its bits do not depend on the
+// others.
 void Rows(const float* x, float* y, size_t rows, size_t n, bool log) {
-  if (n <= kShortRow && rows >= kLeastShortRows) return ShortRows(x, y, rows, n, log);
+  if (n == 0) return;
+  if (n <= kShortRow) return ShortRows(x, y, rows, n, log);
   for (size_t row = 0; row < rows; ++row) SoftmaxRow(x + row * n, y + row * n, n, log);
 }
 
