@@ -48,11 +48,14 @@ HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI exponent) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(exponent, hn::Set(di, 127))));
 }
 
+// Whether one instruction multiplies by 2^n, even if 2^n is no float.
+#undef TENON_SCALES_BY_POWERS
+#define TENON_SCALES_BY_POWERS (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
+
 // p 2^n, correctly rounded, for integral n in [-252, 252] and |p| in [1/2, 2].
 template <class D, class V>
 HWY_INLINE V TimesPowerOfTwo(D d, V p, V n) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  // One instruction instead of nine: 1.5 times the speed of Exp.
+#if TENON_SCALES_BY_POWERS
   (void)d;
   if constexpr (sizeof(V) == 64) {
     return V{_mm512_scalef_ps(p.raw, n.raw)};
@@ -70,15 +73,16 @@ HWY_INLINE V TimesPowerOfTwo(D d, V p, V n) {
 #endif
 }
 
+// Adding it to a float of at most 2^20 rounds that to an integer n; the sum's low bits are those of
+// n + bias.
+constexpr float RoundingAddend(int bias) { return 12582912.0f + static_cast<float>(bias); }
+
 // Returns r where x = n ln2 + r with n the nearest integer to `nearest` / ln2, and |r| <= ln2 / 2
-// if x is `nearest`, for |nearest| < 2^20. The low bits of `bits` are those of the integer n +
-// kBias.
-template <int kBias, class D, class V>
-HWY_INLINE V ReduceForExp(D d, V x, V nearest, V& n, V& bits) {
-  // Adding 1.5 * 2^23 rounds to an integer.
-  const V magic = hn::Set(d, 12582912.0f + kBias);
-  bits = hn::MulAdd(nearest, hn::Set(d, 1.44269504f), magic);
-  n = hn::Sub(bits, magic);
+// if x is `nearest`, for |nearest| < 2^20. `addend` is a RoundingAddend; `sum` is n plus it.
+template <class D, class V>
+HWY_INLINE V ReduceForExp(D d, V x, V nearest, V addend, V& n, V& sum) {
+  sum = hn::MulAdd(nearest, hn::Set(d, 1.44269504f), addend);
+  n = hn::Sub(sum, addend);
   // ln2 in two parts; the first has 15 bits, so that its product with n is exact without FMA too.
   const V r = hn::NegMulAdd(n, hn::Set(d, 0.693145751953125f), x);
   return hn::NegMulAdd(n, hn::Set(d, 1.428606765330187e-6f), r);
@@ -87,8 +91,15 @@ HWY_INLINE V ReduceForExp(D d, V x, V nearest, V& n, V& bits) {
 // Returns r where x = n ln2 + r with n the nearest integer and |r| <= ln2 / 2, for |x| < 2^20.
 template <class D, class V>
 HWY_INLINE V ReduceForExp(D d, V x, V& n) {
-  V bits;
-  return ReduceForExp<0>(d, x, x, n, bits);
+  V sum;
+  return ReduceForExp(d, x, x, hn::Set(d, RoundingAddend(0)), n, sum);
+}
+
+// 2^n from the sum of n and RoundingAddend(127).
+template <class D, class V>
+HWY_INLINE V PowerOfSum(D d, V sum) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, sum)));
 }
 
 // exp(r) - 1 for |r| <= ln2 / 2.
@@ -103,10 +114,23 @@ HWY_INLINE V Expm1Reduced(D d, V r) {
 template <int kExponent, class D, class V>
 HWY_INLINE V ExpTimesPowerOfTwo(D d, V x) {
   // Beyond these limits the result is 0 or infinity anyway.
+  const V within = ClampKeepNan(d, x, -104.0f, 90.0f);
   V n;
-  const V r = ReduceForExp(d, ClampKeepNan(d, x, -104.0f, 90.0f), n);
+#if TENON_SCALES_BY_POWERS
+  const V r = ReduceForExp(d, within, n);
   const V p = hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, r));
   return TimesPowerOfTwo(d, p, hn::Add(n, hn::Set(d, float{kExponent})));
+#else
+  // First times a power of two that is a float in any case, then times what is left.
+  constexpr int kBias = 127 + kExponent;
+  const V addend = hn::IfNegativeThenElse(within, hn::Set(d, RoundingAddend(kBias + 64)),
+                                          hn::Set(d, RoundingAddend(kBias - 64)));
+  const V left = hn::IfNegativeThenElse(within, hn::Set(d, 0x1p-64f), hn::Set(d, 0x1p64f));
+  V sum;
+  const V r = ReduceForExp(d, within, within, addend, n, sum);
+  const V p = hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, r));
+  return hn::Mul(hn::Mul(p, PowerOfSum(d, sum)), left);
+#endif
 }
 
 // Max error: 1.2 ULP.
@@ -118,9 +142,19 @@ HWY_INLINE V Exp(D d, V x) {
 // exp(x) for x <= 0 or NaN, a little faster. Max error: 1.2 ULP.
 template <class D, class V>
 HWY_INLINE V ExpNonPositive(D d, V x) {
+  const V within = MaxOrSecond(hn::Set(d, -104.0f), x);
   V n;
-  const V r = ReduceForExp(d, MaxOrSecond(hn::Set(d, -104.0f), x), n);
+#if TENON_SCALES_BY_POWERS
+  const V r = ReduceForExp(d, within, n);
   return TimesPowerOfTwo(d, hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, r)), n);
+#else
+  // Beside 2^64, 2^n is a float.
+  V sum;
+  const V addend = hn::Set(d, RoundingAddend(127 + 64));
+  const V r = ReduceForExp(d, within, within, addend, n, sum);
+  const V p = hn::Add(hn::Set(d, 1.0f), Expm1Reduced(d, r));
+  return hn::Mul(hn::Mul(p, PowerOfSum(d, sum)), hn::Set(d, 0x1p-64f));
+#endif
 }
 
 // Max error: 2 ULP.
@@ -231,11 +265,11 @@ HWY_INLINE V Sigmoid(D d, V x) {
   const V scale = hn::Set(d, 0x1p-24f);
   const V above = MaxOrSecond(hn::Set(d, -20.0f), hn::Neg(x));
   const V within = MinOrSecond(hn::Set(d, 104.0f), above);
-  V n, bits;
+  V n, sum;
   // Above 104, n stays and r grows, to infinity if x is infinite.
-  const V r = ReduceForExp<127 + kScale>(d, above, within, n, bits);
-  const hn::RebindToSigned<D> di;
-  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, bits)));
+  const V addend = hn::Set(d, RoundingAddend(127 + kScale));
+  const V r = ReduceForExp(d, above, within, addend, n, sum);
+  const V power = PowerOfSum(d, sum);
   return hn::Div(scale, hn::MulAdd(power, Expm1Reduced(d, r), hn::Add(power, scale)));
 }
 

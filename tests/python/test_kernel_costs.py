@@ -24,11 +24,11 @@ EXPECTED = {
     "matmul_of_4_bits": 9.9,
     "matmul_of_a_row": 32.9,
     "matmul_of_activations": 76.1,
-    "max_pool": 34.7,
+    "max_pool": 33.6,
     "quantized_conv": 396.3,
     "reduce_mean": 20.4,
     "resize": 78.2,
-    "softmax": 79.5,
+    "softmax": 59.8,
     "top_k": 151.8,
     "transpose": 41.8,
 }
