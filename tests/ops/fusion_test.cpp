@@ -298,6 +298,40 @@ TEST(ConvFusionTest, EachFoldingFiresWhereItMayAndNowhereElse) {
   CheckRules(RulesOf(ConvFoldings()), cases, InferForFusions);
 }
 
+TEST(ConvFusionTest, TransposedConvolutionsOfStride1AreTurned) {
+  const auto transposed = [](B& b, std::vector<Attribute> attributes) {
+    return b.Op("ConvTranspose", {Image(b, 3), Weights(b)}, std::move(attributes));
+  };
+  constexpr const char* kRule = "transposed conv of stride 1";
+  const RuleCase cases[] = {
+      {kRule, true, [&](B& b, ValueId) { return transposed(b, {}); }},
+      {kRule, true,
+       [&](B& b, ValueId) {
+         return transposed(b, MakeAttributes(Attr("group", int64_t{3}), Attr("strides", Ints{1, 1}),
+                                             Attr("output_padding", Ints{0, 0})));
+       }},
+      {kRule, false,
+       [&](B& b, ValueId) {
+         return transposed(b, MakeAttributes(Attr("strides", Ints{1, 2})));
+       }},
+      {kRule, false,
+       [&](B& b, ValueId) {
+         return transposed(b, MakeAttributes(Attr("pads", Ints{0, 1, 0, 0})));
+       }},
+      {kRule, false,
+       [&](B& b, ValueId) {
+         return transposed(b, MakeAttributes(Attr("output_padding", Ints{0, 1})));
+       }},
+      {kRule, false,
+       [&](B& b, ValueId) {
+         const ValueId weights =
+             b.Input("w", DataType::kFloat, SymbolicShape{Dim(3), Dim(2), Dim(1), Dim(1)});
+         return b.Op("ConvTranspose", {Image(b, 3), weights});
+       }},
+  };
+  CheckRules(RulesOf(ConvTransposeRewrites()), cases, InferForFusions);
+}
+
 TEST(ConvFusionTest, EachRuleFiresWhereItMayAndNowhereElse) {
   const RuleCase cases[] = {
       {"conv residual", true,

@@ -323,9 +323,9 @@ void RunInputGradientTask(const ConvBf16Args& args, const Bf16ConvPlan& plan, si
              scratch + plan.sums_bytes);
     const float* products = patches;
     for (size_t c = 0; !plan.is_pointwise && c < channels.size(); ++c) {
-      ForEachTap(shape, [&](size_t z, size_t y, size_t x) {
-        AddTap(transposed, products, pixels, z, y, x, dx + c * in_pixels);
-        products += pixels.size();
+      ForEachTapRow(shape, [&](size_t z, size_t y) {
+        AddTaps(transposed, products, pixels, z, y, dx + c * in_pixels);
+        products += shape.dims[2].kernel * pixels.size();
       });
     }
   }

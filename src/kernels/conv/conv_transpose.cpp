@@ -103,9 +103,9 @@ void RunConvTransposeTask(const ConvGeneralArgs& args, size_t task, void* scratc
     Gemm(product, patches + plan.patch_floats);
     const float* products = patches;
     for (size_t c = 0; c < channels.size(); ++c) {
-      ForEachTap(shape, [&](size_t z, size_t y, size_t x) {
-        AddTap(shape, products, pixels, z, y, x, out + c * out_pixels);
-        products += pixels.size();
+      ForEachTapRow(shape, [&](size_t z, size_t y) {
+        AddTaps(shape, products, pixels, z, y, out + c * out_pixels);
+        products += shape.dims[2].kernel * pixels.size();
       });
     }
   }

@@ -65,7 +65,7 @@ std::vector<FusionPass> MakeFusions(const HasKernel& has_kernel) {
   add("LayerFusion", {ActivationFusions(), NormalizationFusions()});
   add("AttentionFusion", {AttentionFusions()});
   // A residual would hide that both terms of a sum are convolutions.
-  add("ConvFolding", {ConvFoldings(), ConvSumFusions()});
+  add("ConvFolding", {ConvTransposeRewrites(), ConvFoldings(), ConvSumFusions()});
   add("EpilogueFusion", {ConvFusions(), MatMulFusions()});
   add("ScalarFusion", {ScalarFusions()});
   return passes;

@@ -40,9 +40,10 @@ std::vector<Fusion> AttentionFusions();      // fuse_attention.cpp
 std::vector<Fusion> ConvFoldings();
 std::vector<Fusion> ConvFusions();
 std::vector<Fusion> NchwcConvFusions();
-std::vector<Fusion> ConvSumFusions();  // fuse_conv_sum.cpp
-std::vector<Fusion> MatMulFusions();   // fuse_matmul.cpp
-std::vector<Fusion> ScalarFusions();   // fuse_scalars.cpp
+std::vector<Fusion> ConvSumFusions();         // fuse_conv_sum.cpp
+std::vector<Fusion> ConvTransposeRewrites();  // fuse_conv_transpose.cpp
+std::vector<Fusion> MatMulFusions();          // fuse_matmul.cpp
+std::vector<Fusion> ScalarFusions();          // fuse_scalars.cpp
 // Of values between DequantizeLinear and QuantizeLinear.
 std::vector<Fusion> QuantizedProductFusions();  // fuse_quantized_products.cpp
 std::vector<Fusion> QuantizedElementFusions();  // fuse_quantized_elements.cpp
