@@ -48,6 +48,25 @@ size_t FindDenseSource(const CopyPlan& plan) {
   return plan.rank;
 }
 
+// Takes as many of the innermost axes as a unit can have for a block, if one of them repeats runs
+// so short that a longer copy of what they made is faster.
+void ChooseBlocks(CopyPlan& plan) {
+  constexpr size_t kShortRun = 512;
+  size_t bytes = plan.element, first = plan.rank;
+  bool has_repeats = false;
+  while (first > 0 && plan.outer[first - 1].dst == static_cast<ptrdiff_t>(bytes) &&
+         bytes * plan.outer[first - 1].size <= kUnitBytes) {
+    --first;
+    bytes *= plan.outer[first].size;
+    has_repeats |= plan.outer[first].src == 0;
+  }
+  if (plan.element > kShortRun || !has_repeats) return;
+  plan.method = CopyPlan::Method::kBlocks;
+  plan.block_rank = plan.rank - first;
+  plan.rank = first;
+  plan.piece = bytes;
+}
+
 void ChooseMethod(CopyPlan& plan) {
   // A dense innermost axis is part of the run.
   while (plan.rank > 0 && plan.outer[plan.rank - 1].src == static_cast<ptrdiff_t>(plan.element) &&
@@ -59,6 +78,7 @@ void ChooseMethod(CopyPlan& plan) {
     plan.method = CopyPlan::Method::kRuns;
     if (plan.element >= 2 * kUnitBytes) plan.piece = kUnitBytes;
     plan.pieces = (plan.element + plan.piece - 1) / plan.piece;
+    ChooseBlocks(plan);
     return;
   }
   plan.method = CopyPlan::Method::kElements;
@@ -124,12 +144,35 @@ void CopyInner(const CopyPlan& plan, const uint8_t* src, uint8_t* dst, size_t n)
   }
 }
 
+// Copies a block's axes, those at `axis` and after it, and returns their bytes.
+size_t CopyBlock(const CopyPlan& plan, size_t axis, const uint8_t* src, uint8_t* dst) {
+  if (axis == plan.rank + plan.block_rank) {
+    std::memcpy(dst, src, plan.element);
+    return plan.element;
+  }
+  const Axis& loop = plan.outer[axis];
+  if (loop.src != 0) {
+    for (size_t i = 0; i < loop.size; ++i, src += loop.src, dst += loop.dst) {
+      CopyBlock(plan, axis + 1, src, dst);
+    }
+    return loop.size * static_cast<size_t>(loop.dst);
+  }
+  const size_t first = CopyBlock(plan, axis + 1, src, dst), whole = loop.size * first;
+  for (size_t bytes = first; bytes < whole; bytes *= 2) {
+    std::memcpy(dst + bytes, dst, std::min(bytes, whole - bytes));
+  }
+  return whole;
+}
+
 void RunUnit(const CopyPlan& plan, const uint8_t* src, uint8_t* dst, size_t piece) {
   const size_t begin = piece * plan.piece;
   const auto step = static_cast<ptrdiff_t>(begin);
   switch (plan.method) {
     case CopyPlan::Method::kRuns:
       std::memcpy(dst + begin, src + begin, std::min(plan.piece, plan.element - begin));
+      return;
+    case CopyPlan::Method::kBlocks:
+      CopyBlock(plan, plan.rank, src, dst);
       return;
     case CopyPlan::Method::kElements:
       return CopyInner(plan, src + step * plan.inner.src, dst + step * plan.inner.dst,
@@ -170,10 +213,9 @@ Result<CopyPlan> MakeCopyPlan(std::span<const size_t> shape, std::span<const ptr
   size_t steps = 1;
   for (size_t i = 0; i < plan.rank; ++i) steps *= plan.outer[i].size;
   plan.units = steps * plan.pieces;
-  const size_t unit_bytes = plan.method == CopyPlan::Method::kRuns ? plan.piece
-                            : plan.method == CopyPlan::Method::kElements
-                                ? plan.piece * plan.element
-                                : plan.piece * plan.element * plan.inner.size;
+  size_t unit_bytes = plan.piece;
+  if (plan.method == CopyPlan::Method::kElements) unit_bytes *= plan.element;
+  if (plan.method == CopyPlan::Method::kTiles) unit_bytes *= plan.element * plan.inner.size;
   plan.grain = std::max<size_t>(1, kTaskBytes / unit_bytes);
   return plan;
 }

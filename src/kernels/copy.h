@@ -23,6 +23,7 @@ struct CopyPlan {
   };
   enum class Method : uint8_t {
     kRuns,      // memcpy of `element` bytes
+    kBlocks,    // dense bytes of dst, among which runs, and what they make up, are repeated
     kElements,  // one loop over `inner`
     kTiles,     // two loops: src is dense along `across`, dst along `inner`
   };
@@ -30,12 +31,13 @@ struct CopyPlan {
   size_t element = 0;  // bytes of a run, or of an element: 1, 2, 4, 8 or 16
   Axis inner{1, 0, 0};
   Axis across{1, 0, 0};
-  size_t rank = 0;  // of the loops around it, the last axis fastest
+  size_t rank = 0;        // of the loops around it, the last axis fastest
+  size_t block_rank = 0;  // of the axes of a block, which follow those of the loops
   std::array<Axis, kMaxCopyRank> outer{};
   // A plan is divided into units that may be run in any order and by any threads: every step of
   // the outer loops times `pieces` of the inner ones.
   size_t pieces = 1;
-  size_t piece = 0;  // bytes of a run, elements of `inner`, or elements of `across`
+  size_t piece = 0;  // bytes of a run or block, elements of `inner`, or elements of `across`
   size_t units = 0;
   size_t grain = 1;  // units that make a task of reasonable size
 };

@@ -24,12 +24,54 @@ constexpr bool HasExactMaskedAccess() {
   return !HWY_MEM_OPS_MIGHT_FAULT && (sizeof(T) >= 4 || HWY_TARGET != HWY_AVX2);
 }
 
+// Elsewhere, elements of this size go half by half: a copy in memory would take five times as long.
+template <class T>
+constexpr bool HasHalves() {
+  return !HasExactMaskedAccess<T>() && sizeof(T) >= 4 && !HWY_HAVE_SCALABLE;
+}
+
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> LoadHalves(D d, const T* p, size_t n, T fill) {
+  constexpr size_t kHalf = hn::MaxLanes(D()) / 2;
+  if constexpr (kHalf == 0) {
+    return hn::Set(d, fill);
+  } else {
+    const hn::Half<D> half;
+    const auto rest = LoadHalves(half, p + (n & kHalf), n & (kHalf - 1), fill);
+    return n & kHalf ? hn::Combine(d, rest, hn::LoadU(half, p))
+                     : hn::Combine(d, hn::Set(half, fill), rest);
+  }
+}
+
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void StoreHalves(hn::Vec<D> v, D /*d*/, T* p, size_t n) {
+  constexpr size_t kHalf = hn::MaxLanes(D()) / 2;
+  if constexpr (kHalf > 0) {
+    const hn::Half<D> half;
+    auto part = hn::LowerHalf(half, v);
+    if (n & kHalf) {
+      hn::StoreU(part, half, p);
+      p += kHalf;
+      part = hn::UpperHalf(half, v);
+    }
+    StoreHalves(part, half, p, n);
+  }
+}
+
+// A function of its own: loads are in many loops, and often several in one.
+template <class D, class T = hn::TFromD<D>>
+HWY_NOINLINE hn::Vec<D> LoadRest(D d, const T* p, size_t n, T fill) {
+  return n == hn::Lanes(d) ? hn::LoadU(d, p) : LoadHalves(d, p, n, fill);
+}
+
 // p[0, n) in the lowest lanes, `fill` in the others; n <= Lanes(d). Reads nothing else.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> LoadPartial(D d, const T* p, size_t n, T fill = {}) {
   if constexpr (HasExactMaskedAccess<T>()) {
     const auto mask = hn::FirstN(d, n);
     return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), hn::Set(d, fill));
+  } else if constexpr (HasHalves<T>()) {
+    return LoadRest(d, p, n, fill);
   } else {
     HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
     hn::Store(hn::Set(d, fill), d, lanes);
@@ -43,6 +85,12 @@ template <class D, class T = hn::TFromD<D>>
 HWY_INLINE void StorePartial(hn::Vec<D> v, D d, T* p, size_t n) {
   if constexpr (HasExactMaskedAccess<T>()) {
     hn::BlendedStore(v, hn::FirstN(d, n), d, p);
+  } else if constexpr (HasHalves<T>()) {
+    if (n == hn::Lanes(d)) {
+      hn::StoreU(v, d, p);
+    } else {
+      StoreHalves(v, d, p, n);
+    }
   } else {
     HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
     hn::Store(v, d, lanes);

@@ -18,7 +18,7 @@ EXPECTED = {
     "conv_depthwise": 52.3,
     "erf": 28.7,
     "gather": 12.6,
-    "layer_normalization": 40.6,
+    "layer_normalization": 38.4,
     "lstm": 61.8,
     "matmul": 188.0,
     "matmul_of_4_bits": 9.9,

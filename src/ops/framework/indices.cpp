@@ -105,13 +105,13 @@ Result<CoordinateIndexer> CoordinateIndexer::Make(const Shape& data, const Tenso
     indexer.dims_[k] = static_cast<size_t>(data[batch_dims + k]);
     indexer.strides_[k] = static_cast<size_t>(data.Product(batch_dims + k + 1, data.rank()));
   }
-  for (size_t i = 0; i < indexer.count_ * indexer.depth_; ++i) {
-    const size_t k = i % indexer.depth_;
-    const int64_t dim = data[batch_dims + k];
-    const int64_t index = indexer.indices_[i];
-    if (index < -dim || index >= dim) {
-      return InvalidArgument("index {} at position {} is out of range [{}, {}] of axis {}", index,
-                             i, -dim, dim - 1, batch_dims + k);
+  const int64_t* index = indexer.indices_;
+  for (size_t tuple = 0; tuple < indexer.count_; ++tuple) {
+    for (size_t k = 0; k < indexer.depth_; ++k, ++index) {
+      const auto dim = static_cast<int64_t>(indexer.dims_[k]);
+      if (*index >= -dim && *index < dim) continue;
+      return InvalidArgument("index {} at position {} is out of range [{}, {}] of axis {}", *index,
+                             index - indexer.indices_, -dim, dim - 1, batch_dims + k);
     }
   }
   return indexer;

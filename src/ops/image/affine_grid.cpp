@@ -1,6 +1,4 @@
 // AffineGrid: positions for GridSample, transformed by affine matrices.
-#include <algorithm>
-
 #include "ops/framework/element.h"
 #include "ops/framework/op_row.h"
 
@@ -47,35 +45,41 @@ double PositionOf(int64_t i, int64_t size, bool align_corners) {
   return size == 1 ? -1 : 2 * static_cast<double>(i) / static_cast<double>(size - 1) - 1;
 }
 
+// `columns` is memory for the positions along the last axis.
 template <class T>
-void FillGrid(const AffineGridAttrs& attrs, KernelContext& context) {
+void FillGrid(const AffineGridAttrs& attrs, double* columns, KernelContext& context) {
   const Tensor& theta = context.Input(0);
   Tensor& grid = context.Output(0);
   const Shape& shape = grid.shape();
   const size_t rank = shape.rank() - 2;
   const int64_t width = shape[rank], rows = grid.size() / (width * shape.back());
   const int64_t rows_per_image = rows / shape[0];
-  const size_t grain = CopyGrain(static_cast<size_t>(width) * rank * sizeof(T));
+  for (int64_t i = 0; i < width; ++i) columns[i] = PositionOf(i, width, attrs.align_corners);
+  const auto pixels = static_cast<size_t>(width);
+  const size_t grain = CopyGrain(pixels * rank * sizeof(T));
   context.threads().ParallelFor(static_cast<size_t>(rows), grain, [&](size_t begin, size_t end) {
     for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
       const T* matrix =
           theta.data<T>() + row / rows_per_image * static_cast<int64_t>(rank * (rank + 1));
-      // The last axis comes first: x, y, z.
-      double position[3] = {};
+      // What the row's columns have in common; the last axis comes first: x, y, z.
+      double sums[3];
+      for (size_t k = 0; k < rank; ++k) {
+        sums[k] = static_cast<double>(matrix[k * (rank + 1) + rank]);
+      }
       int64_t rest = row;
       for (size_t i = 1; i < rank; ++i) {
         const int64_t size = shape[rank - i];
-        position[i] = PositionOf(rest % size, size, attrs.align_corners);
+        const double position = PositionOf(rest % size, size, attrs.align_corners);
+        for (size_t k = 0; k < rank; ++k) {
+          sums[k] += static_cast<double>(matrix[k * (rank + 1) + i]) * position;
+        }
         rest /= size;
       }
       T* to = grid.data<T>() + row * width * static_cast<int64_t>(rank);
-      for (int64_t column = 0; column < width; ++column) {
-        position[0] = PositionOf(column, width, attrs.align_corners);
-        for (size_t k = 0; k < rank; ++k) {
-          const T* line = matrix + k * (rank + 1);
-          auto sum = static_cast<double>(line[rank]);
-          for (size_t i = 0; i < rank; ++i) sum += static_cast<double>(line[i]) * position[i];
-          *to++ = static_cast<T>(sum);
+      for (size_t k = 0; k < rank; ++k) {
+        const auto factor = static_cast<double>(matrix[k * (rank + 1)]);
+        for (size_t i = 0; i < pixels; ++i) {
+          to[i * rank + k] = static_cast<T>(sums[k] + factor * columns[i]);
         }
       }
     }
@@ -85,10 +89,13 @@ void FillGrid(const AffineGridAttrs& attrs, KernelContext& context) {
 Status RunAffineGrid(const AffineGridAttrs& attrs, KernelContext& context) {
   const Tensor& grid = context.Output(0);
   if (grid.size() == 0) return OkStatus();
+  const size_t bytes = static_cast<size_t>(grid.shape()[grid.rank() - 2]) * sizeof(double);
+  auto* const columns = static_cast<double*>(context.Scratch(bytes));
+  if (columns == nullptr) return RuntimeException("out of memory: {} bytes", bytes);
   if (grid.type() == DataType::kDouble) {
-    FillGrid<double>(attrs, context);
+    FillGrid<double>(attrs, columns, context);
   } else {
-    FillGrid<float>(attrs, context);
+    FillGrid<float>(attrs, columns, context);
   }
   return OkStatus();
 }

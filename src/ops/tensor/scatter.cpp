@@ -111,6 +111,10 @@ Status VisitReduction(Reduction reduction, DataType type, const Visit& visit) {
            : type == DataType::kInt32 ? DataType::kUint32
                                       : DataType::kUint64;
   }
+  if (type == DataType::kFloat && reduction == Reduction::kAdd) {  // as graph networks have it
+    visit(0.0f, [](const float& update, float& into) { into += update; });
+    return OkStatus();
+  }
   VisitNumber(type, [&](auto number) {
     using T = decltype(number);
     visit(number, [reduction](const T& update, T& into) { Combine(reduction, update, into); });
