@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "base/arithmetic.h"
+#include "kernels/elementwise/quantize.h"
 #include "kernels/resize.h"
 #include "ops/framework/element.h"
+#include "ops/framework/float_rows.h"
 #include "ops/image/resize.h"
 
 namespace tenon {
@@ -273,21 +275,65 @@ class Interpolation {
 };
 
 // Rounded half to even and clipped to the range of T. Bool counts as an integer of one bit.
-template <class T, class A>
-T FromArithmetic(A value) {
+template <class T>
+T FromArithmetic(double value) {
   if constexpr (std::is_same_v<T, bool>) {
     return std::nearbyint(value) != 0;
   } else if constexpr (std::is_integral_v<T>) {
-    const A rounded = std::nearbyint(value);
-    if (!(rounded > static_cast<A>(std::numeric_limits<T>::min()))) {
+    const double rounded = std::nearbyint(value);
+    if (!(rounded > static_cast<double>(std::numeric_limits<T>::min()))) {
       return std::numeric_limits<T>::min();
     }
-    if (rounded >= static_cast<A>(std::numeric_limits<T>::max())) {
+    if (rounded >= static_cast<double>(std::numeric_limits<T>::max())) {
       return std::numeric_limits<T>::max();
     }
     return static_cast<T>(rounded);
   } else {
     return static_cast<T>(value);
+  }
+}
+
+template <class T>
+constexpr bool kIsNarrowFloat = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
+template <class T>
+constexpr bool kIsShortInteger =
+    std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 2;
+
+template <class T>
+constexpr kernels::QuantizedType ShortInteger() {
+  using enum kernels::QuantizedType;
+  if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? kInt8 : kUint8;
+  return std::is_signed_v<T> ? kInt16 : kUint16;
+}
+constexpr float kOne = 1;
+constexpr kernels::QuantizationRun kUnscaled = {&kOne, nullptr, false};
+
+// Elements [begin, end) of a tensor of T.
+template <class T, class A>
+void Load(const Tensor& input, size_t begin, size_t end, A* values) {
+  if constexpr (kIsNarrowFloat<T>) {
+    CopyFloatRow(input, begin, end - begin, values);
+  } else {
+    const T* const x = input.data<T>();
+    if constexpr (kIsShortInteger<T>) {
+      kernels::Dequantize(x + begin, end - begin, kUnscaled, ShortInteger<T>(), values);
+    } else {
+      std::transform(x + begin, x + end, values, [](T v) { return static_cast<A>(v); });
+    }
+  }
+}
+template <class T, class A>
+void Store(const A* values, size_t begin, size_t end, Tensor& output) {
+  if constexpr (kIsNarrowFloat<T>) {
+    StoreFloatRow(values, end - begin, begin, output);
+  } else {
+    T* const y = output.data<T>();
+    if constexpr (kIsShortInteger<T>) {
+      kernels::Quantize(values, end - begin, kUnscaled, ShortInteger<T>(), y + begin);
+    } else {
+      std::transform(values, values + (end - begin), y + begin,
+                     [](A v) { return FromArithmetic<T>(static_cast<double>(v)); });
+    }
   }
 }
 
@@ -324,12 +370,12 @@ Status Interpolate(const ResizePlan& plan, size_t trailing, KernelContext& conte
   if constexpr (kConverts) {
     A* const converted = from;
     context.threads().ParallelFor(in_size, CopyGrain(sizeof(A)), [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) converted[i] = static_cast<A>(x[i]);
+      Load<T>(input, begin, end, converted + begin);
     });
     A* const result = to;
     interpolation.Run(converted, result, task_memory, context);
     context.threads().ParallelFor(out_size, CopyGrain(sizeof(A)), [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) y[i] = FromArithmetic<T>(result[i]);
+      Store<T>(result + begin, begin, end, output);
     });
   } else {
     interpolation.Run(x, y, task_memory, context);
