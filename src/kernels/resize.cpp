@@ -59,24 +59,6 @@ void DoubleRow(const ResizeTaps<float>& taps, const float* x, float* y) {
   for (size_t o = 2 * i; o < taps.out; ++o) y[o] = TapSum(taps, x, o);
 }
 
-void RowOfFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
-  if (taps.doubles) return DoubleRow(taps, x, y);
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const size_t lanes = hn::Lanes(d);
-  size_t o = 0;
-  for (; o + lanes <= taps.out; o += lanes) {
-    auto sum = hn::Zero(d);
-    for (size_t k = 0; k < taps.count; ++k) {
-      const auto indices = hn::LoadU(di, taps.indices + k * taps.out + o);
-      const auto weights = hn::LoadU(d, taps.weights + k * taps.out + o);
-      sum = hn::MulAdd(hn::GatherIndex(d, x, indices), weights, sum);
-    }
-    hn::StoreU(sum, d, y + o);
-  }
-  for (; o < taps.out; ++o) y[o] = TapSum(taps, x, o);
-}
-
 void RowOfDoubles(const ResizeTaps<double>& taps, const double* x, double* y) {
   for (size_t o = 0; o < taps.out; ++o) y[o] = TapSum(taps, x, o);
 }
@@ -91,22 +73,29 @@ HWY_INLINE T SampleSum(const ResizeTaps<T>& taps, const T* x, size_t o) {
   return sum;
 }
 
-void SampleFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
+// The sums of vectors of outputs, two taps at once where they read neighbours; returns the first
+// output that is left.
+template <bool kHasOutside>
+HWY_INLINE size_t SumVectors(const ResizeTaps<float>& taps, const float* x, float* y) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
   const size_t lanes = hn::Lanes(d);
-  const auto zero = hn::Zero(di);
   size_t o = 0;
   for (; o + lanes <= taps.out; o += lanes) {
     auto sum = hn::Zero(d);
     const auto add = [&](size_t k) HWY_ATTR {
       const auto indices = hn::LoadU(di, taps.indices + k * taps.out + o);
       const auto weights = hn::LoadU(d, taps.weights + k * taps.out + o);
-      const auto elements = hn::GatherIndex(d, x, hn::Max(indices, zero));
-      const auto outside = hn::RebindMask(d, hn::Lt(indices, zero));
-      // The weight too, which may be NaN.
-      sum = hn::MulAdd(hn::IfThenZeroElse(outside, elements), hn::IfThenZeroElse(outside, weights),
-                       sum);
+      if constexpr (kHasOutside) {
+        const auto zero = hn::Zero(di);
+        const auto elements = hn::GatherIndex(d, x, hn::Max(indices, zero));
+        const auto outside = hn::RebindMask(d, hn::Lt(indices, zero));
+        // The weight too, which may be NaN.
+        sum = hn::MulAdd(hn::IfThenZeroElse(outside, elements),
+                         hn::IfThenZeroElse(outside, weights), sum);
+      } else {
+        sum = hn::MulAdd(hn::GatherIndex(d, x, indices), weights, sum);
+      }
     };
     size_t k = 0;
     for (; k + 2 <= taps.count; k += 2) {
@@ -124,7 +113,16 @@ void SampleFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
     if (k < taps.count) add(k);
     hn::StoreU(sum, d, y + o);
   }
-  for (; o < taps.out; ++o) y[o] = SampleSum(taps, x, o);
+  return o;
+}
+
+void RowOfFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
+  if (taps.doubles) return DoubleRow(taps, x, y);
+  for (size_t o = SumVectors<false>(taps, x, y); o < taps.out; ++o) y[o] = TapSum(taps, x, o);
+}
+
+void SampleFloats(const ResizeTaps<float>& taps, const float* x, float* y) {
+  for (size_t o = SumVectors<true>(taps, x, y); o < taps.out; ++o) y[o] = SampleSum(taps, x, o);
 }
 
 void SampleDoubles(const ResizeTaps<double>& taps, const double* x, double* y) {
