@@ -129,7 +129,7 @@ Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& part
   constexpr int kMostRounds = 4;
   bool is_changed = true;
   for (int round = 0; round < kMostRounds && is_changed; ++round) {
-    if (CheckAllAssigned(graph).ok()) return OkStatus();
+    if (CheckAllAssigned(graph, *parts.shape_functions).ok()) return OkStatus();
     is_changed = false;
     for (size_t i = 0; i < parts.providers.size(); ++i) {
       TENON_ASSIGN_OR_RETURN(const bool has_adapted,
@@ -359,7 +359,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
         runner.RunRequired("partitioning", graph, [&] { return partitioner.Assign(graph); }));
   }
   RemoveDeadCode(graph);
-  TENON_RETURN_IF_ERROR(CheckAllAssigned(graph));
+  TENON_RETURN_IF_ERROR(CheckAllAssigned(graph, *parts.shape_functions));
   if (!ConfigFlag(options.config, "session.disable_cpu_ep_fallback", false)) return OkStatus();
   return CheckNoneAssignedTo(parts.providers.size() - 1, parts.providers.back()->name(), graph);
 }
