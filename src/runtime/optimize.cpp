@@ -214,13 +214,15 @@ Status WriteOptimized(const Model& model, const SessionOptions& options,
   return WriteModelFile(written, options.optimized_model_path, write);
 }
 
-// The nodes of `graph`, in the order of their providers.
-Assignment AssignmentOf(const Graph& graph, size_t providers, const FusedNodes& fused) {
+// The nodes of `graph`, in the order of their providers, without the casts that `adapted` has.
+Assignment AssignmentOf(const Graph& graph, size_t providers, const FusedNodes& fused,
+                        const AdaptedNodes& adapted) {
   Assignment assignment;
   for (size_t provider = 0; provider < providers; ++provider) {
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       const Node* const node = graph.FindNode(static_cast<NodeId>(i));
       if (node == nullptr || node->provider != static_cast<int32_t>(provider)) continue;
+      if (node->op_type == "Cast" && adapted.HasNew(graph, *node)) continue;
       const auto parts = fused.find(node->name);
       assignment.push_back(
           {node->provider, parts == fused.end()
@@ -350,7 +352,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
         runner.Run("ConstantFolding", graph, [&] { return FoldAdapted(graph, passes, adapted); }));
   }
   if (ConfigFlag(options.config, "session.record_ep_graph_assignment_info", false)) {
-    context.assignment = AssignmentOf(graph, parts.providers.size(), fused);
+    context.assignment = AssignmentOf(graph, parts.providers.size(), fused, adapted);
   }
   if (options.optimization_level >= OptimizationLevel::kExtended) {
     TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts, options));
