@@ -129,7 +129,7 @@ Status AdaptUnclaimed(Graph& graph, const SessionParts& parts, Partitioner& part
   constexpr int kMostRounds = 4;
   bool is_changed = true;
   for (int round = 0; round < kMostRounds && is_changed; ++round) {
-    if (CheckAllAssigned(graph).ok()) return OkStatus();
+    if (CheckAllAssigned(graph, *parts.shape_functions).ok()) return OkStatus();
     is_changed = false;
     for (size_t i = 0; i < parts.providers.size(); ++i) {
       TENON_ASSIGN_OR_RETURN(const bool has_adapted,
@@ -214,13 +214,15 @@ Status WriteOptimized(const Model& model, const SessionOptions& options,
   return WriteModelFile(written, options.optimized_model_path, write);
 }
 
-// The nodes of `graph`, in the order of their providers.
-Assignment AssignmentOf(const Graph& graph, size_t providers, const FusedNodes& fused) {
+// The nodes of `graph`, in the order of their providers, without the casts that `adapted` has.
+Assignment AssignmentOf(const Graph& graph, size_t providers, const FusedNodes& fused,
+                        const AdaptedNodes& adapted) {
   Assignment assignment;
   for (size_t provider = 0; provider < providers; ++provider) {
     for (size_t i = 0; i < graph.node_capacity(); ++i) {
       const Node* const node = graph.FindNode(static_cast<NodeId>(i));
       if (node == nullptr || node->provider != static_cast<int32_t>(provider)) continue;
+      if (node->op_type == "Cast" && adapted.HasNew(graph, *node)) continue;
       const auto parts = fused.find(node->name);
       assignment.push_back(
           {node->provider, parts == fused.end()
@@ -350,7 +352,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
         runner.Run("ConstantFolding", graph, [&] { return FoldAdapted(graph, passes, adapted); }));
   }
   if (ConfigFlag(options.config, "session.record_ep_graph_assignment_info", false)) {
-    context.assignment = AssignmentOf(graph, parts.providers.size(), fused);
+    context.assignment = AssignmentOf(graph, parts.providers.size(), fused, adapted);
   }
   if (options.optimization_level >= OptimizationLevel::kExtended) {
     TENON_RETURN_IF_ERROR(RewriteByProviders(graph, parts, options));
@@ -359,7 +361,7 @@ Status OptimizeModel(Model& model, const SessionOptions& options, const SessionP
         runner.RunRequired("partitioning", graph, [&] { return partitioner.Assign(graph); }));
   }
   RemoveDeadCode(graph);
-  TENON_RETURN_IF_ERROR(CheckAllAssigned(graph));
+  TENON_RETURN_IF_ERROR(CheckAllAssigned(graph, *parts.shape_functions));
   if (!ConfigFlag(options.config, "session.disable_cpu_ep_fallback", false)) return OkStatus();
   return CheckNoneAssignedTo(parts.providers.size() - 1, parts.providers.back()->name(), graph);
 }

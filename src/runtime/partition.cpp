@@ -6,6 +6,7 @@
 #include "ir/extraction.h"
 #include "ir/node_error.h"
 #include "ir/schema.h"
+#include "ir/shape_context.h"
 #include "ir/unknown_operator.h"
 #include "runtime/preferred_layout.h"
 
@@ -56,8 +57,9 @@ StatusCode CodeOfUnassigned(const Node& node) {
   return node.schema == nullptr ? CodeOfUnknown(node) : StatusCode::kNotImplemented;
 }
 
-std::string WhyUnassigned(const Node& node) {
+std::string WhyUnassigned(const Node& node, const ShapeFunctionTable& operators) {
   if (node.schema == nullptr) return WhyUnknown(node);
+  if (operators.Find(node) == nullptr) return "no provider has a kernel of this operator";
   return "no provider has a kernel for inputs of these types";
 }
 
@@ -153,15 +155,16 @@ Result<std::vector<FusedNode>> Partitioner::Fuse(size_t index, Graph& graph,
   return Failure(std::move(status));
 }
 
-Status CheckAllAssigned(const Graph& graph) {
+Status CheckAllAssigned(const Graph& graph, const ShapeFunctionTable& operators) {
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
     if (node == nullptr) continue;
     if (node->provider < 0) {
-      return Status(CodeOfUnassigned(*node), DescribeFailure(graph, *node, WhyUnassigned(*node)));
+      return Status(CodeOfUnassigned(*node),
+                    DescribeFailure(graph, *node, WhyUnassigned(*node, operators)));
     }
     for (const Graph* subgraph : node->Subgraphs()) {
-      TENON_RETURN_IF_ERROR(CheckAllAssigned(*subgraph));
+      TENON_RETURN_IF_ERROR(CheckAllAssigned(*subgraph, operators));
     }
   }
   return OkStatus();

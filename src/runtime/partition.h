@@ -42,6 +42,7 @@ class Partitioner {
 };
 
 // Error: kNotImplemented naming the first node without a provider, with the types of its inputs.
-Status CheckAllAssigned(const Graph& graph);
+// `operators` has those that some provider has for some types.
+Status CheckAllAssigned(const Graph& graph, const ShapeFunctionTable& operators);
 
 }  // namespace tenon

@@ -141,6 +141,8 @@ Status EmitGroup(NodeContext& context) {
   const Shape shape = b.ShapeOf(x);
   const int64_t groups = node.GetInt("num_groups", 1);
   const int64_t channels = shape[1];
+  constexpr int32_t kScaledByChannel = 21;
+  if (node.opset < kScaledByChannel) return NotImplemented("a scale for each group");
   if (groups < 1 || channels % groups != 0) {
     return NotImplemented("{} channels in {} groups", channels, groups);
   }

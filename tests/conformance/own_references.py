@@ -310,10 +310,9 @@ def average_pool(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
 
 
 def group_normalization(schema: onnx.defs.OpSchema, call: Call) -> list[Any]:
-    """Of versions whose scale and bias have a number for each channel."""
     x, *rows = (value.astype(np.float64) for value in call.inputs)
-    if len(rows[0]) != x.shape[1]:
-        raise NotImplementedError
+    if schema.since_version < 21:  # a scale and a bias for each group
+        rows = [row.repeat(x.shape[1] // len(row)) for row in rows]
     parts = x.reshape(len(x), call.attributes["num_groups"], -1)
     centred = parts - parts.mean(-1, keepdims=True)
     deviation = np.sqrt((centred**2).mean(-1, keepdims=True) + attribute(schema, call, "epsilon"))

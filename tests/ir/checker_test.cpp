@@ -72,6 +72,9 @@ TEST(CheckerTest, ComparesNodesWithTheirSchemas) {
       {NodeMessage("Upsample", {"x", "w"}, {"y"}), 10,
        "Upsample-10 node #0: is deprecated since opset 10; the model imports opset 10"},
       {NodeMessage("Upsample", {"x", "w"}, {"y"}), 9, ""},
+      // Deprecated too, but ONNX Runtime runs it.
+      {NodeMessage("GroupNormalization", {"x", "w", "w"}, {"y"}, {IntAttribute("num_groups", 1)}),
+       18, ""},
       {NodeMessage("LayerNormalization", {"x", "w"}, {"y"}), 16,
        "LayerNormalization-16 node #0: exists since opset 17 of domain 'ai.onnx'; the model "
        "imports "

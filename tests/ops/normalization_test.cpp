@@ -124,6 +124,40 @@ TEST(GroupNormalizationTest, InstancesAndGroupsShareOneFormula) {
 }
 
 template <class T>
+void ExpectScaledGroups() {
+  const Tensor x = Scattered<T>({2, 6, 5, 7}), scale = Tensor::Of<T>({3}, {2, -1, 0.5}),
+               bias = Tensor::Of<T>({3}, {0, 3, -2});
+  const Tensor y = RunTensorOp(
+      {"GroupNormalization", 18, {x, scale, bias}, MakeAttributes(Attr("num_groups", int64_t{3}))});
+  std::vector<T> wide_scale, wide_bias;
+  for (int64_t c = 0; c < 6; ++c) {
+    wide_scale.push_back(scale.data<T>()[c / 2]);
+    wide_bias.push_back(bias.data<T>()[c / 2]);
+  }
+  const auto of_channels = [](const std::vector<T>& values) {
+    return Tensor::Of<T>({6}, std::span<const T>(values));
+  };
+  const Tensor expected = RunTensorOp({"GroupNormalization",
+                                       21,
+                                       {x, of_channels(wide_scale), of_channels(wide_bias)},
+                                       MakeAttributes(Attr("num_groups", int64_t{3}))});
+  for (int64_t i = 0; i < y.size(); ++i) {
+    ASSERT_EQ(y.data<T>()[i], expected.data<T>()[i]) << "element " << i;
+  }
+  const auto failed = RunOp({"GroupNormalization",
+                             18,
+                             {x, of_channels(wide_scale), bias},
+                             MakeAttributes(Attr("num_groups", int64_t{3}))});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().message(), "input 1: expected 3 values, one per group, got shape [6]");
+}
+
+TEST(GroupNormalizationTest, ScalesGroupsBeforeOpset21) {
+  ExpectScaledGroups<float>();
+  ExpectScaledGroups<double>();
+}
+
+template <class T>
 void ExpectLrn() {
   const Tensor x = Scattered<T>({2, 7, 3, 5});
   const Tensor y = RunTensorOp({"LRN",

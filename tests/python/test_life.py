@@ -313,6 +313,21 @@ def test_describes_devices() -> None:
     assert session.get_tuning_results() == []
 
 
+@pytest.mark.parametrize("runtime", [tenon, onnxruntime])
+def test_assignments_leave_out_casts_around_narrow_nodes(runtime: object) -> None:
+    half = TensorProto.FLOAT16
+    model = graphs.model(
+        [helper.make_node("HardSigmoid", ["x"], ["y"])],
+        [graphs.tensor("x", half, [2])],
+        [graphs.tensor("y", half, [2])],
+    )
+    options = runtime.SessionOptions()
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    (assigned,) = session.get_provider_graph_assignment_info()
+    assert [node.op_type for node in assigned.get_nodes()] == ["HardSigmoid"]
+
+
 def test_a_function_selects_devices() -> None:
     seen = []
 

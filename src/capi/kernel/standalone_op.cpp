@@ -94,7 +94,7 @@ Status Prepare(OrtOp& op, const Logger& logger) {
   TENON_RETURN_IF_ERROR(InferTypes(op.graph, OpShapeFunctions()));
   op.providers.push_back(MakeCpuProvider());
   TENON_RETURN_IF_ERROR(Partitioner(op.graph, op.providers, logger).Assign(op.graph));
-  TENON_RETURN_IF_ERROR(CheckAllAssigned(op.graph));
+  TENON_RETURN_IF_ERROR(CheckAllAssigned(op.graph, OpShapeFunctions()));
   op.cpu = op.providers.front().get();
   op.memory = MemoryOf(*op.cpu);
   const PlanParts parts = {{&op.cpu, 1},

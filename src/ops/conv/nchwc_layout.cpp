@@ -12,6 +12,7 @@
 #include "ops/conv/layout_regions.h"
 #include "ops/conv/nchwc.h"
 #include "ops/conv/nchwc_candidates.h"
+#include "ops/framework/registry.h"
 
 namespace tenon {
 namespace {
@@ -117,6 +118,10 @@ class NchwcLayout final : public ImageLayout {
 
 }  // namespace
 
-void UseNchwcLayout(Graph& graph, int32_t provider) { UseLayout(graph, provider, NchwcLayout()); }
+void UseNchwcLayout(Graph& graph, int32_t provider) {
+  // One of each family.
+  if (!HasOpRow(kNchwcDomain, "NchwcConv") || !HasOpRow(kNchwcDomain, "NchwcReorderInput")) return;
+  UseLayout(graph, provider, NchwcLayout());
+}
 
 }  // namespace tenon

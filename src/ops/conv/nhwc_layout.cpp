@@ -15,6 +15,7 @@
 #include "ops/conv/image_moves.h"
 #include "ops/conv/layout_regions.h"
 #include "ops/framework/attributes.h"
+#include "ops/framework/registry.h"
 
 namespace tenon {
 namespace {
@@ -150,7 +151,7 @@ std::optional<LayoutCandidate> FollowerCandidate(const Graph& graph, const Node&
   const bool is_image = y && y->rank() == kImageRank;
   if (node.domain.empty()) {
     if (op_type == "Clip") return candidate;
-    if (op_type == "MaxPool" && is_image) {
+    if (op_type == "MaxPool" && is_image && HasOpRow(kMicrosoft, "NhwcMaxPool")) {
       candidate.role = LayoutRole::kMaxPool;
       return candidate;
     }
@@ -300,6 +301,7 @@ void TakeTablesIn(Graph& graph, int32_t provider) {
 }  // namespace
 
 void UseNhwcLayout(Graph& graph, int32_t provider) {
+  if (!HasOpRow(kTenon, "NhwcQLinearConv") || !HasOpRow("", "Transpose")) return;
   UseLayout(graph, provider, NhwcLayout());
   TakeTablesIn(graph, provider);
 }

@@ -9,6 +9,7 @@
 #include "ir/rewrite_limit.h"
 #include "ir/schema.h"
 #include "ops/elementwise/fused_elements.h"
+#include "ops/framework/registry.h"
 #include "ops/framework/unary_node.h"
 
 namespace tenon {
@@ -222,6 +223,7 @@ class ElementFusion {
 }  // namespace
 
 size_t FuseElements(Graph& graph, int32_t provider) {
+  if (!HasOpRow("com.tenon", "FusedElements")) return 0;
   size_t made = ElementFusion(graph, provider).Apply();
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* const node = graph.FindNode(static_cast<NodeId>(i));

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "ir/graph.h"
@@ -100,6 +101,10 @@ const OpRow* FindOpRow(std::string_view domain, std::string_view op_type, int32_
     }
   }
   return best;
+}
+
+bool HasOpRow(std::string_view domain, std::string_view op_type, DataType type) {
+  return FindOpRow(domain, op_type, std::numeric_limits<int32_t>::max(), type) != nullptr;
 }
 
 DataType TypeOfRow(const Graph& graph, const Node& node) {

@@ -15,6 +15,10 @@ std::span<const std::span<const OpRow>> OpFamilies();
 const OpRow* FindOpRow(std::string_view domain, std::string_view op_type, int32_t opset,
                        DataType type);
 
+// Whether there is such a row for any version.
+bool HasOpRow(std::string_view domain, std::string_view op_type,
+              DataType type = DataType::kUndefined);
+
 // The element type that decides which of its operator's rows a node of `graph` has; kUndefined if
 // it is unknown or the operator has no row.
 DataType TypeOfRow(const Graph& graph, const Node& node);

@@ -1,7 +1,5 @@
 #include "ops/fusion/fusion.h"
 
-#include <limits>
-
 #include "base/function_ref.h"
 #include "ir/graph.h"
 #include "ops/framework/registry.h"
@@ -31,10 +29,6 @@ RuleSet GuardedRules(std::vector<std::vector<Fusion>> families, const HasKernel&
   return RuleSet(std::move(rules));
 }
 
-bool HasRow(std::string_view domain, std::string_view op_type, DataType type) {
-  return FindOpRow(domain, op_type, std::numeric_limits<int32_t>::max(), type) != nullptr;
-}
-
 // Applies `change` to the graph and all of its subgraphs, and adds up what it returns.
 size_t SumOverGraphs(Graph& graph, FunctionRef<size_t(Graph&)> change) {
   size_t sum = change(graph);
@@ -48,9 +42,9 @@ size_t SumOverGraphs(Graph& graph, FunctionRef<size_t(Graph&)> change) {
 
 std::vector<RuleSet> MakeQuantizedFusions() {
   std::vector<RuleSet> sets;
-  sets.push_back(GuardedRules({QuantizedProductFusions(), QuantizedElementFusions()}, HasRow));
+  sets.push_back(GuardedRules({QuantizedProductFusions(), QuantizedElementFusions()}, HasOpRow));
   sets.push_back(GuardedRules(
-      {IntegerProductFusions(), DynamicConvFusions(), BlockQuantizedFusions()}, HasRow));
+      {IntegerProductFusions(), DynamicConvFusions(), BlockQuantizedFusions()}, HasOpRow));
   return sets;
 }
 
@@ -72,7 +66,7 @@ std::vector<FusionPass> MakeFusions(const HasKernel& has_kernel) {
 }
 
 Status FuseNodes(Graph& graph, int32_t provider, PassRunner& passes) {
-  static const auto* const fusions = new std::vector<FusionPass>(MakeFusions(HasRow));
+  static const auto* const fusions = new std::vector<FusionPass>(MakeFusions(HasOpRow));
   for (const FusionPass& fusion : *fusions) {
     TENON_RETURN_IF_ERROR(passes.Run(fusion.name, graph, [&] {
       return SumOverGraphs(graph, [&](Graph& each) {
@@ -84,7 +78,7 @@ Status FuseNodes(Graph& graph, int32_t provider, PassRunner& passes) {
 }
 
 size_t FuseNchwcNodes(Graph& graph, int32_t provider) {
-  static const auto* const fusions = new RuleSet(GuardedRules({NchwcConvFusions()}, HasRow));
+  static const auto* const fusions = new RuleSet(GuardedRules({NchwcConvFusions()}, HasOpRow));
   return SumOverGraphs(
       graph, [&](Graph& each) { return ApplyRules(each, *fusions, {.provider = provider}); });
 }

@@ -1,6 +1,5 @@
 #include "ops/fusion/quantized_split.h"
 
-#include <limits>
 #include <vector>
 
 #include "ir/graph.h"
@@ -29,10 +28,9 @@ const Node* DequantizerOf(const Graph& graph, const Node& split) {
   }
   const Tensor* scale = OneElement(graph, node.inputs[1]);
   const Tensor* zero = OneElement(graph, node.inputs[2]);
-  const bool fits =
-      scale != nullptr && scale->type() == DataType::kFloat && zero != nullptr &&
-      FindOpRow("", "Split", std::numeric_limits<int32_t>::max(), zero->type()) != nullptr &&
-      graph.StoredConstantOf(node.inputs[0]) == nullptr;
+  const bool fits = scale != nullptr && scale->type() == DataType::kFloat && zero != nullptr &&
+                    HasOpRow("", "Split", zero->type()) &&
+                    graph.StoredConstantOf(node.inputs[0]) == nullptr;
   return fits ? &node : nullptr;
 }
 

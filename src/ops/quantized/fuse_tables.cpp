@@ -178,6 +178,7 @@ class TableFusion {
 }  // namespace
 
 size_t FuseTables(Graph& graph, int32_t provider) {
+  if (!HasOpRow(kTenon, "QLinearTable")) return 0;
   size_t made = TableFusion(graph, provider).Apply();
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));

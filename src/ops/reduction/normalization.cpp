@@ -20,13 +20,14 @@ const float* OptionalFloats(const KernelContext& context, size_t i) {
 float* OptionalFloats(Tensor* output) { return output ? output->data<float>() : nullptr; }
 
 // A tensor of one value per channel.
-Status CheckPerChannel(ShapeContext& context, size_t i, const Dim& channels) {
+Status CheckPerChannel(ShapeContext& context, size_t i, const Dim& channels,
+                       std::string_view part = "channel") {
   if (!context.HasInput(i)) return OkStatus();
   TENON_ASSIGN_OR_RETURN(const SymbolicShape shape, context.Input(i));
   const Dim elements = shape.NumElements();
   if (elements.is_number() && channels.is_number() && !(elements == channels)) {
-    return InvalidArgument("input {}: expected {} values, one per channel, got shape {}", i,
-                           channels, shape);
+    return InvalidArgument("input {}: expected {} values, one per {}, got shape {}", i, channels,
+                           part, shape);
   }
   return OkStatus();
 }
@@ -353,13 +354,15 @@ Status InferInstanceNorm(const EpsilonAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-Status RunGroups(const kernels::GroupNormSizes& sizes, float epsilon, KernelContext& context) {
+// `scale` and `shift` have an element for each channel.
+Status RunGroups(const kernels::GroupNormSizes& sizes, float epsilon, const float* scale,
+                 const float* shift, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const auto groups = static_cast<size_t>(x.shape()[0]) * sizes.groups;
   const size_t grain = kernels::NormalizationGrain(sizes.channels_per_group * sizes.n);
   context.threads().ParallelFor(groups, grain, [&](size_t begin, size_t end) {
-    kernels::GroupNorm(x.data<float>(), context.Output(0).data<float>(), begin, end, sizes,
-                       context.Input(1).data<float>(), context.Input(2).data<float>(), epsilon);
+    kernels::GroupNorm(x.data<float>(), context.Output(0).data<float>(), begin, end, sizes, scale,
+                       shift, epsilon);
   });
   return OkStatus();
 }
@@ -369,10 +372,11 @@ kernels::GroupNormSizes InstanceSizes(const Shape& shape) {
 }
 
 Status RunInstanceNorm(const EpsilonAttrs& attrs, KernelContext& context) {
-  return RunGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon, context);
+  return RunGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon,
+                   context.Input(1).data<float>(), context.Input(2).data<float>(), context);
 }
 
-// GroupNormalization-21.
+// GroupNormalization-21; before it, scale and bias had an element for each group.
 struct GroupNormAttrs {
   float epsilon = 1e-5f;
   int64_t num_groups = 1;
@@ -382,6 +386,7 @@ struct GroupNormAttrs {
   }
 };
 
+template <bool kPerGroup>
 Status InferGroupNorm(const GroupNormAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   if (x.rank() < 2) return InvalidArgument("input 0: expected rank >= 2, got {}", x);
@@ -391,8 +396,10 @@ Status InferGroupNorm(const GroupNormAttrs& attrs, ShapeContext& context) {
     return InvalidArgument("expected num_groups that divides the {} channels of input 0, got {}",
                            x[1], attrs.num_groups);
   }
-  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 1, x[1]));
-  TENON_RETURN_IF_ERROR(CheckPerChannel(context, 2, x[1]));
+  for (size_t i = 1; i <= 2; ++i) {
+    TENON_RETURN_IF_ERROR(kPerGroup ? CheckPerChannel(context, i, attrs.num_groups, "group")
+                                    : CheckPerChannel(context, i, x[1]));
+  }
   return context.SetOutput(0, std::move(x));
 }
 
@@ -401,8 +408,31 @@ kernels::GroupNormSizes GroupSizes(const GroupNormAttrs& attrs, const Shape& sha
           static_cast<size_t>(shape.Product(2, shape.rank()))};
 }
 
+// An element for each channel of what has one for each group.
+template <class T>
+std::vector<T> OfChannels(const Tensor& of_groups, const kernels::GroupNormSizes& sizes) {
+  std::vector<T> elements;
+  for (size_t i = 0; i < sizes.groups; ++i) {
+    elements.insert(elements.end(), sizes.channels_per_group, of_groups.data<T>()[i]);
+  }
+  return elements;
+}
+
+// Calls `run` with the sizes, scale and shift.
+template <class T, bool kPerGroup, class Run>
+Status RunGroupNormOf(const GroupNormAttrs& attrs, KernelContext& context, Run run) {
+  const kernels::GroupNormSizes sizes = GroupSizes(attrs, context.Input(0).shape());
+  const Tensor &scale = context.Input(1), &shift = context.Input(2);
+  if constexpr (!kPerGroup) {
+    return run(sizes, attrs.epsilon, scale.data<T>(), shift.data<T>(), context);
+  }
+  return run(sizes, attrs.epsilon, OfChannels<T>(scale, sizes).data(),
+             OfChannels<T>(shift, sizes).data(), context);
+}
+
+template <bool kPerGroup>
 Status RunGroupNorm(const GroupNormAttrs& attrs, KernelContext& context) {
-  return RunGroups(GroupSizes(attrs, context.Input(0).shape()), attrs.epsilon, context);
+  return RunGroupNormOf<float, kPerGroup>(attrs, context, RunGroups);
 }
 
 // LRN-13: across neighbouring channels.
@@ -515,8 +545,8 @@ Status RunRmsNorm(const LayerNormAttrs& attrs, KernelContext& context) {
                                    : RunLayerNorm<false>(attrs, context);
 }
 
-Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon,
-                       KernelContext& context) {
+Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon, const double* scales,
+                       const double* shifts, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const size_t width = sizes.channels_per_group * sizes.n;
   const auto groups = static_cast<size_t>(x.shape()[0]) * sizes.groups;
@@ -527,19 +557,21 @@ Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon,
     const double inv_std = 1 / std::sqrt(statistics.variance + static_cast<double>(epsilon));
     for (size_t i = 0; i < sizes.channels_per_group; ++i) {
       const size_t channel = group % sizes.groups * sizes.channels_per_group + i;
-      const double scale = context.Input(1).data<double>()[channel] * inv_std;
-      const double shift = context.Input(2).data<double>()[channel] - statistics.mean * scale;
+      const double scale = scales[channel] * inv_std;
+      const double shift = shifts[channel] - statistics.mean * scale;
       ScaleAndShift(in + i * sizes.n, out + i * sizes.n, sizes.n, scale, shift);
     }
   });
 }
 
 Status RunDoubleInstanceNorm(const EpsilonAttrs& attrs, KernelContext& context) {
-  return RunDoubleGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon, context);
+  return RunDoubleGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon,
+                         context.Input(1).data<double>(), context.Input(2).data<double>(), context);
 }
 
+template <bool kPerGroup>
 Status RunDoubleGroupNorm(const GroupNormAttrs& attrs, KernelContext& context) {
-  return RunDoubleGroups(GroupSizes(attrs, context.Input(0).shape()), attrs.epsilon, context);
+  return RunGroupNormOf<double, kPerGroup>(attrs, context, RunDoubleGroups);
 }
 
 constexpr TypeSet kDoubleOnly = {DataType::kDouble};
@@ -558,8 +590,10 @@ constexpr OpRow kRows[] = {
                                      {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferInstanceNorm, RunInstanceNorm>("InstanceNormalization",
                                            {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferGroupNorm, RunGroupNorm>("GroupNormalization",
-                                     {.since = 21, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferGroupNorm<true>, RunGroupNorm<true>>(
+        "GroupNormalization", {.since = 18, .types = kFloat32Only, .traits = kInPlace}),
+    Op<InferGroupNorm<false>, RunGroupNorm<false>>(
+        "GroupNormalization", {.since = 21, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferLrn, RunLrn>("LRN", {.since = 1, .types = {DataType::kFloat, DataType::kDouble}}),
     Op<InferLayerNorm, RunDoubleLayerNorm<true>>("LayerNormalization",
                                                  {.types = kDoubleOnly, .traits = kInPlace}),
@@ -570,8 +604,10 @@ constexpr OpRow kRows[] = {
                                                    {.types = kDoubleOnly, .traits = kInPlace}),
     Op<InferInstanceNorm, RunDoubleInstanceNorm>("InstanceNormalization",
                                                  {.types = kDoubleOnly, .traits = kInPlace}),
-    Op<InferGroupNorm, RunDoubleGroupNorm>("GroupNormalization",
-                                           {.since = 21, .types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferGroupNorm<true>, RunDoubleGroupNorm<true>>(
+        "GroupNormalization", {.since = 18, .types = kDoubleOnly, .traits = kInPlace}),
+    Op<InferGroupNorm<false>, RunDoubleGroupNorm<false>>(
+        "GroupNormalization", {.since = 21, .types = kDoubleOnly, .traits = kInPlace}),
 };
 
 }  // namespace
