@@ -228,6 +228,31 @@ class TestGraphs:
         torch.manual_seed(1)
         torch.testing.assert_close(compiled(function)(x), expected, rtol=1e-5, atol=1e-6)
 
+    def test_random_numbers_keep_their_order_behind_those_that_wait_for_a_region(self):
+        def function(x):
+            mask = torch.bernoulli(torch.sigmoid(x * 2))
+            return mask, torch.rand(8), x.tanh()  # of one region with the sigmoid
+
+        x = torch.randn(4, 8)
+        torch.manual_seed(1)
+        expected = function(x)
+        torch.manual_seed(1)
+        torch.testing.assert_close(compiled(function)(x), expected, rtol=1e-5, atol=1e-6)
+
+    @pytest.mark.parametrize("draw", [torch.rand_like, torch.randn_like])
+    def test_random_numbers_of_a_shape_wait_for_no_values(self, draw, runs):
+        def function(x):
+            y = x.exp()
+            return y * draw(y), draw(y, dtype=torch.float64), draw(x.t())
+
+        x = torch.randn(4, 8)
+        torch.manual_seed(1)
+        expected = function(x)
+        torch.manual_seed(1)
+        actual = compiled(function)(x)
+        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-6)
+        assert len(runs) == 1
+
     def test_random_numbers_are_those_of_pytorch(self):
         dropout, x = nn.Dropout(0.3), torch.randn(40, 30)
         function = compiled(dropout)

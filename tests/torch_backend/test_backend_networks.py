@@ -194,6 +194,16 @@ class TestTransformers:
         check_training(model, lambda each: each(input_ids=tokens, labels=tokens).loss, 10)
         check_left(set(), model, input_ids=tokens, labels=tokens)
 
+    def test_experts_that_are_drawn(self):
+        """Tokens draw their experts, and whether their gates count, in a given order."""
+        transformers = pytest.importorskip("transformers")
+        config = transformers.PhimoeConfig(**SMALL, num_local_experts=4)
+        model = transformers.PhimoeForCausalLM(config)
+        tokens = torch.randint(1, 50, (2, 12))
+        check_training(model, lambda each: each(input_ids=tokens, labels=tokens).loss, 10)
+        explanation = tenon.torch.explain(model, input_ids=tokens, labels=tokens)
+        assert (explanation.graphs, explanation.regions) == (1, 2)
+
     def test_segformer(self):
         """Its last layers drop elements of images whose channels come last in memory."""
         transformers = pytest.importorskip("transformers")

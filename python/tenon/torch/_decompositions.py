@@ -136,6 +136,18 @@ def _dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tenso
     return torch.where(mask, x * (0.0 if p == 1 else 1 / (1 - p)), 0.0), mask
 
 
+def _drawn_with_shape(draw: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """Draws numbers that do not wait for the values of the tensor whose shape they get."""
+
+    def composed(x: torch.Tensor, *, dtype: Any = None, device: Any = None, **layout: Any) -> Any:
+        has_fixed_sizes = all(isinstance(size, int) for size in x.shape)
+        if any(layout.values()) or not has_fixed_sizes or not x.is_contiguous():
+            return NotImplemented
+        return draw(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+
+    return composed
+
+
 def _batched_sum(
     c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> torch.Tensor:
@@ -193,5 +205,7 @@ _COMPOSED: dict[Any, Callable[..., Any]] = {
     aten.dist.default: _distance,
     aten.fmax.default: _unless_integers(_greater),
     aten.fmin.default: _unless_integers(_less),
+    aten.rand_like.default: _drawn_with_shape(torch.rand),
+    aten.randn_like.default: _drawn_with_shape(torch.randn),
     aten.repeat_interleave.Tensor: _repeated,
 }

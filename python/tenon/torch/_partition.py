@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -36,6 +37,9 @@ from ._rules_shapes import DENSE_VIEWS, FREE, RESHAPES
 
 aten = torch.ops.aten
 
+# The argument by which a node reads the one that draws random numbers before it.
+_AFTER = "after"
+
 
 class _Rules(OperatorSupportBase):
     def is_node_supported(
@@ -47,6 +51,7 @@ class _Rules(OperatorSupportBase):
 def partition(module: torch.fx.GraphModule, settings: Settings) -> torch.fx.GraphModule:
     """Replaces what Tenon computes by regions."""
     _simplify_views(module.graph)
+    _chain_draws(module.graph)
     partitioner = CapabilityBasedPartitioner(module, _Rules(), allows_single_node_partition=True)
     proposals = []
     for proposal in partitioner.propose_partitions():
@@ -54,6 +59,7 @@ def partition(module: torch.fx.GraphModule, settings: Settings) -> torch.fx.Grap
         if any(node.target not in FREE for node in proposal.nodes):
             proposals.append(proposal)
     fused = partitioner.fuse_partitions(proposals)
+    _unchain_draws(fused)
     for node in fused.graph.nodes:
         if node.op == "call_module":
             submodule: Any = fused.get_submodule(node.target)
@@ -106,6 +112,27 @@ def _simplify_views(graph: torch.fx.Graph) -> None:
             node.args = (base, order)
         if not source.users:
             graph.erase_node(source)
+
+
+def _chain_draws(graph: torch.fx.Graph) -> None:
+    """Keeps what draws random numbers in its order, in which others get theirs, too."""
+    draws = [node for node in graph.nodes if _is_random(node) and why_not(node)]
+    for before, node in pairwise(draws):
+        node.kwargs = {**node.kwargs, _AFTER: before}
+
+
+def _unchain_draws(module: torch.fx.GraphModule) -> None:
+    for node in module.graph.nodes:
+        if _is_random(node) and _AFTER in node.kwargs:
+            node.kwargs = {name: node.kwargs[name] for name in node.kwargs if name != _AFTER}
+    module.recompile()
+
+
+def _is_random(node: torch.fx.Node) -> bool:
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    return torch.Tag.nondeterministic_seeded in target.tags
 
 
 def _move_views_out(graph: torch.fx.Graph, proposal: Any) -> None:
