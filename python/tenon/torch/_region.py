@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
+from torch.utils.dlpack import to_dlpack  # type: ignore[attr-defined]
 
 import tenon
 
@@ -17,6 +17,9 @@ from ._joint import STASHED
 from ._lowering import is_empty, lower, why_not
 from ._openmp import end_idle_threads
 from ._order import with_results_early
+
+# torch.utils.dlpack.from_dlpack looks for a method first, which a capsule does not have.
+_from_capsule: Callable[[Any], torch.Tensor] = torch._C._from_dlpack
 
 # The settings that are options of torch.compile.
 _OPTIONS = ("intra_op_num_threads",)
@@ -144,8 +147,9 @@ class _Computation:
             # An output ends where its node is, so that what it is made of need not wait in memory.
             for i in places.get(node, ()):
                 outputs[i] = self._add_output(builder, node)
-        self._outputs = [outputs[i] for i in sorted(outputs)]
-        self._output_names = [name for name, _ in self._outputs]
+        in_order = [outputs[i] for i in sorted(outputs)]
+        self._output_names = [name for name, _ in in_order]
+        self._layouts = [(i, each) for i, (_, each) in enumerate(in_order) if not each.is_plain]
         model = builder.model()
         if settings.save_model is not None:
             settings.save_model(model)
@@ -174,10 +178,9 @@ class _Computation:
             self._run_options = _RUN_OPTIONS
         except Exception as error:
             raise RuntimeError(str(error)) from error
-        outputs = [
-            layout.restore(from_dlpack(value.__dlpack__()))
-            for value, (_, layout) in zip(values, self._outputs, strict=True)
-        ]
+        outputs = [_from_capsule(value.__dlpack__()) for value in values]
+        for i, layout in self._layouts:
+            outputs[i] = layout.restore(outputs[i])
         for i, value in self._empty.items():
             outputs.insert(i, torch.empty(value.shape, dtype=value.dtype))
         return tuple(outputs) if self._is_tuple else outputs[0]
@@ -205,8 +208,7 @@ class _Computation:
 
 def _capsule(tensor: torch.Tensor, order: tuple[int, ...]) -> Any:
     """The tensor with its axes in this order, for a session."""
-    tensor = tensor.detach()
-    return to_dlpack((tensor.permute(order) if order else tensor).contiguous())
+    return to_dlpack((tensor.detach().permute(order) if order else tensor).contiguous())
 
 
 def _run_options(is_first: bool) -> tenon.RunOptions:
@@ -234,6 +236,11 @@ class _Layout:
             self._back = back
         if has_gaps and not _same_strides(dense.permute(back), value):
             self._strides = tuple(value.stride())
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether an output is already as PyTorch expects it."""
+        return self._back is None and self._strides is None
 
     def restore(self, tensor: torch.Tensor) -> torch.Tensor:
         """The output as PyTorch expects it, from one whose axes are in `order`."""
