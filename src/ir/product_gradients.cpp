@@ -54,6 +54,20 @@ Result<Gradients> Gemm(Builder& b, const Inputs& in) {
   return all;
 }
 
+// Of groups of rows. Where b has a matrix for each group, y = a b, or a b'. Where it has rows, y
+// has a matrix for each group: a' b.
+Result<Gradients> GroupedMatMul(Builder& b, const Inputs& in) {
+  const ValueId a = in.x(0), c = in.x(1), dy = in.dy();
+  TENON_ASSIGN_OR_RETURN(const int64_t rank, RankOf(b, in, c));
+  const bool swaps = in.node.GetInt("transB", 0) != 0;
+  const auto product = [&](ValueId left, ValueId right, bool swaps_right) {
+    return b.Op("GroupedMatMul", {left, right, in.x(2)}, Attributes(Int("transB", swaps_right)),
+                kMicrosoft);
+  };
+  if (rank == 2) return Gradients{product(c, dy, true), product(a, dy, false)};
+  return Gradients{product(dy, c, !swaps), swaps ? product(dy, a, false) : product(a, dy, false)};
+}
+
 // y = a w' + bias, where w is unpacked stripe by stripe in both directions.
 Result<Gradients> MatMulNBits(Builder& b, const Inputs& in) {
   constexpr size_t kScales = 2, kZeroPoints = 3, kBias = 5;
@@ -342,6 +356,7 @@ constexpr NamedGradientRule kRules[] = {
     {"Det", Det},
     {"Einsum", Einsum},
     {"Gemm", Gemm, 7},
+    {"GroupedMatMul", GroupedMatMul, 1, kMicrosoft},
     {"Inverse", Inverse, 1, kMicrosoft},
     {"MatMul", MatMul},
     {"MatMulNBits", MatMulNBits, 1, kMicrosoft},

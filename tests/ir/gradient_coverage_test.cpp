@@ -86,6 +86,7 @@ TEST(GradientCoverageTest, OperatorsOfMicrosoft) {
                                        "GRUTraining",
                                        "Gelu",
                                        "GroupQueryAttention",
+                                       "GroupedMatMul",
                                        "Inverse",
                                        "LSTMTraining",
                                        "LinearAttention",

@@ -33,11 +33,19 @@ TABLES = "".join(
 ROTATION = (
     "sizes = Constant <value_ints=[7, 4]> ()\noffset = Constant <value_ints=[1]> ()\n" + TABLES
 )
+ENDS = "e = Constant <value_ints=[2, 2, 5]> ()\n"
+GROUPS = [slice(0, 2), slice(2, 2), slice(2, 5)]
 LABELS = "i = Constant <value_ints=[1, 0, 3, 1]> ()\n"
 
 
 def classes() -> torch.Tensor:
     return torch.tensor([1, 0, 3, 1])
+
+
+def grouped(a: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """The products of groups of a's rows and w's matrices, and zeros for the row in no group."""
+    products = [a[rows] @ each for rows, each in zip(GROUPS, w, strict=True)]
+    return torch.cat([*products, torch.zeros(1, w.shape[2], dtype=a.dtype)])
 
 
 def rotated(x: torch.Tensor, interleaved: bool) -> torch.Tensor:
@@ -87,6 +95,24 @@ CASES: dict[str, tuple[str, Callable, list[int], list[int]]] = {
         lambda a, w: functional.avg_pool2d(a, (3, 2), (2, 1), (1, 0)) * w,
         [2, 3, 7, 6],
         [3, 1, 1],
+    ),
+    "GroupedMatMul": (
+        ENDS + "c = com.microsoft.GroupedMatMul (a, w, e)",
+        grouped,
+        [6, 4],
+        [3, 4, 5],
+    ),
+    "GroupedMatMul of transposed matrices": (
+        ENDS + "c = com.microsoft.GroupedMatMul <transB=1> (a, w, e)",
+        lambda a, w: grouped(a, w.mT),
+        [6, 4],
+        [3, 5, 4],
+    ),
+    "GroupedMatMul of rows": (
+        ENDS + "c = com.microsoft.GroupedMatMul (a, w, e)",
+        lambda a, w: torch.stack([a[rows].mT @ w[rows] for rows in GROUPS]),
+        [6, 4],
+        [6, 5],
     ),
     "LayerNormalization": (
         "b = Neg (w)\nc = LayerNormalization <epsilon=0.01> (a, w, b)",
