@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tenon
 from contrib import check, floats
+from onnx import parser
 
 FLOAT = np.float32
 SHAPES = [(), (7,), (0, 3), (2, 3, 65), (3, 20000)]
@@ -902,6 +903,27 @@ def test_cross_entropy_gradient_where_all_is_ignored() -> None:
     inputs = [np.array(1, FLOAT), np.full((2, 3), -np.inf, FLOAT), np.array([1, 1])]
     (dx,) = run("SoftmaxCrossEntropyLossGrad", inputs, ignore_index=1)
     assert not dx.any()
+
+
+def test_cross_entropy_gradient_takes_the_memory_of_the_probabilities() -> None:
+    rows, classes = 64, 1000
+    model = parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["": 20, "com.microsoft": 1]>
+        g (float dy, float[{rows}, {classes}] x, int64[{rows}] i) => (float[{classes}] y)
+            <int64[1] first = {{0}}> {{
+            log_prob = LogSoftmax <axis=1> (x)
+            dx = com.microsoft.SoftmaxCrossEntropyLossGrad (dy, log_prob, i)
+            y = ReduceMax <keepdims=0> (dx, first)
+        }}"""
+    )
+    x, labels = floats(rows, classes), np.arange(rows) * 7
+    options = tenon.RunOptions()
+    options.add_run_config_entry("tenon.run_report", "1")
+    session = tenon.InferenceSession(model.SerializeToString())
+    (y,) = session.run(None, {"dy": np.array(2, FLOAT), "x": x, "i": labels}, options)
+    expected = loss_gradient(np.array(2), x.astype(np.float64), labels, None, None, "mean")
+    np.testing.assert_allclose(y, expected.max(0), rtol=2e-5, atol=1e-7)
+    assert options.get_run_report()["memory"][0]["peak_bytes"] < 1.5 * x.nbytes
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (2, 7, 3, 5)])

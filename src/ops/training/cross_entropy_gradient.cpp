@@ -114,9 +114,9 @@ Status FillGradient(const LossGradientAttrs& attrs, const Label* labels, KernelC
       for (size_t c = 0; c < classes; ++c) {
         const size_t at = first + c * inner;
         const float target = static_cast<int64_t>(c) == label ? 1.0f : 0.0f;
-        // An ignored position's probabilities may be anything.
-        dx[at] = scale == 0 ? 0 : (std::exp(log_prob[at]) - target) * scale;
-        if (bias != nullptr) dx[at] += bias[at];
+        // An ignored position's probabilities may be anything. dX may lie in their memory.
+        const float gradient = scale == 0 ? 0 : (std::exp(log_prob[at]) - target) * scale;
+        dx[at] = bias == nullptr ? gradient : gradient + bias[at];
       }
     }
   });
@@ -130,8 +130,10 @@ Status RunLossGradient(const LossGradientAttrs& attrs, KernelContext& context) {
   return status;
 }
 
-constexpr OpOptions kOptions = {
-    .domain = "com.microsoft", .types = kFloat32Only, .typed_input = kLogProb};
+constexpr OpOptions kOptions = {.domain = "com.microsoft",
+                                .types = kFloat32Only,
+                                .traits = {.in_place_input = kLogProb},
+                                .typed_input = kLogProb};
 
 constexpr OpRow kRows[] = {
     Op<InferLossGradient, RunLossGradient>("SoftmaxCrossEntropyLossGrad", kOptions),
