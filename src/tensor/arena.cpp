@@ -106,6 +106,7 @@ Status CachingArena::Shrink() {
 }
 
 void CachingArena::ShrinkLocked() {
+  if (stats_.bytes_in_use == stats_.bytes_reserved) return;  // none is free
   for (size_t size_class = 0; size_class < kClasses; ++size_class) {
     while (Block* block = free_[size_class]) {
       free_[size_class] = block->next;

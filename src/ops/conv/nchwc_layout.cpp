@@ -120,7 +120,9 @@ class NchwcLayout final : public ImageLayout {
 
 void UseNchwcLayout(Graph& graph, int32_t provider) {
   // One of each family.
-  if (!HasOpRow(kNchwcDomain, "NchwcConv") || !HasOpRow(kNchwcDomain, "NchwcReorderInput")) return;
+  static const bool has_rows =
+      HasOpRow(kNchwcDomain, "NchwcConv") && HasOpRow(kNchwcDomain, "NchwcReorderInput");
+  if (!has_rows) return;
   UseLayout(graph, provider, NchwcLayout());
 }
 

@@ -301,7 +301,8 @@ void TakeTablesIn(Graph& graph, int32_t provider) {
 }  // namespace
 
 void UseNhwcLayout(Graph& graph, int32_t provider) {
-  if (!HasOpRow(kTenon, "NhwcQLinearConv") || !HasOpRow("", "Transpose")) return;
+  static const bool has_rows = HasOpRow(kTenon, "NhwcQLinearConv") && HasOpRow("", "Transpose");
+  if (!has_rows) return;
   UseLayout(graph, provider, NhwcLayout());
   TakeTablesIn(graph, provider);
 }

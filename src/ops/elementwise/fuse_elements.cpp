@@ -223,7 +223,8 @@ class ElementFusion {
 }  // namespace
 
 size_t FuseElements(Graph& graph, int32_t provider) {
-  if (!HasOpRow("com.tenon", "FusedElements")) return 0;
+  static const bool has_row = HasOpRow("com.tenon", "FusedElements");
+  if (!has_row) return 0;
   size_t made = ElementFusion(graph, provider).Apply();
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* const node = graph.FindNode(static_cast<NodeId>(i));

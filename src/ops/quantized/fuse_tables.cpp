@@ -178,7 +178,8 @@ class TableFusion {
 }  // namespace
 
 size_t FuseTables(Graph& graph, int32_t provider) {
-  if (!HasOpRow(kTenon, "QLinearTable")) return 0;
+  static const bool has_row = HasOpRow(kTenon, "QLinearTable");
+  if (!has_row) return 0;
   size_t made = TableFusion(graph, provider).Apply();
   for (size_t i = 0; i < graph.node_capacity(); ++i) {
     const Node* node = graph.FindNode(static_cast<NodeId>(i));
