@@ -209,11 +209,11 @@ void GroupNorm(const float* x, float* y, size_t begin, size_t end, const GroupNo
   for (size_t group = begin; group < end; ++group) {
     float mean, inv_std;
     Table().statistics(x + group * group_size, 1, group_size, epsilon, &mean, &inv_std);
-    const size_t first = group % sizes.groups * sizes.channels_per_group;
     for (size_t i = 0; i < sizes.channels_per_group; ++i) {
       const size_t offset = group * group_size + i * sizes.n;
-      const float scale = gamma[first + i] * inv_std;
-      Table().affine_row(x + offset, y + offset, sizes.n, scale, beta[first + i] - mean * scale);
+      const size_t own = sizes.ScaleOf(group, i);
+      const float scale = gamma[own] * inv_std;
+      Table().affine_row(x + offset, y + offset, sizes.n, scale, beta[own] - mean * scale);
     }
   }
 }

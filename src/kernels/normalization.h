@@ -48,11 +48,18 @@ void ScaleShiftColumns(const float* x, float* y, size_t rows, size_t channels, c
 
 // GroupNormalization-21 on NCHW; InstanceNormalization-22 is one channel a group. x and y are
 // [batch, groups, channels_per_group, n]; the groups [begin, end) of all batch * groups are done.
-// gamma and beta are [groups * channels_per_group]. y may be x.
+// gamma and beta are [groups * channels_per_group], or, as before version 21, [groups]. y may be x.
 struct GroupNormSizes {
   size_t groups;
   size_t channels_per_group;
   size_t n;
+  bool scales_groups = false;
+
+  // The element of gamma and beta for channel `i` of a group of the batch.
+  size_t ScaleOf(size_t group, size_t i) const {
+    const size_t own = group % groups;
+    return scales_groups ? own : own * channels_per_group + i;
+  }
 };
 void GroupNorm(const float* x, float* y, size_t begin, size_t end, const GroupNormSizes& sizes,
                const float* gamma, const float* beta, float epsilon);

@@ -53,7 +53,83 @@ void FinishPlane(const ConvEpilogue& epilogue, const float* residual, size_t cou
   if (activate) activate(out, count);
 }
 
+// to[stride i] += from[i].
+void AddStrided(const float* __restrict from, size_t count, size_t stride, float* __restrict to) {
+  if (stride == 1) {
+    for (size_t i = 0; i < count; ++i) to[i] += from[i];
+  } else {
+    for (size_t i = 0; i < count; ++i) to[i * stride] += from[i];
+  }
+}
+
+// to[2 i] += even[i] and to[2 i + 1] += odd[i].
+void AddPairs(const float* __restrict even, const float* __restrict odd, size_t count,
+              float* __restrict to) {
+  for (size_t i = 0; i < count; ++i) {
+    to[2 * i] += even[i];
+    to[2 * i + 1] += odd[i];
+  }
+}
+
+// Adds to a row of a transposed convolution's output what the width taps make of the columns of an
+// input row, tap by tap. Tap kx has its products at products + kx step.
+void AddRowTaps(const ConvDim& width, const Range& columns, const float* products, size_t step,
+                float* row) {
+  const auto inside = [&](size_t kx) {
+    const Range valid = StridedInside(width.in, width.stride, TapShift(width, kx), width.out);
+    const size_t first = std::clamp(valid.first, columns.first, columns.last);
+    return Range{first, std::clamp(valid.last, first, columns.last)};
+  };
+  const auto from = [&](size_t kx, size_t column) {
+    return products + kx * step + (column - columns.first);
+  };
+  const auto to = [&](size_t kx, size_t column) {
+    return row + TapShift(width, kx) + static_cast<ptrdiff_t>(column * width.stride);
+  };
+  const auto add = [&](size_t kx, size_t first, size_t last) {
+    if (first >= last) return;
+    AddStrided(from(kx, first), last - first, width.stride, to(kx, first));
+  };
+  for (size_t kx = 0; kx < width.kernel; ++kx) {
+    const Range own = inside(kx);
+    if (width.stride != 2 || width.dilation != 1 || kx + 1 == width.kernel) {
+      add(kx, own.first, own.last);
+      continue;
+    }
+    // With the next tap, which fills the columns between.
+    const Range next = inside(kx + 1);
+    const size_t first = std::max(own.first, next.first), last = std::min(own.last, next.last);
+    if (first >= last) {
+      add(kx, own.first, own.last);
+      continue;
+    }
+    add(kx, own.first, first);
+    add(kx + 1, next.first, first);
+    AddPairs(from(kx, first), from(kx + 1, first), last - first, to(kx, first));
+    add(kx, last, own.last);
+    add(kx + 1, last, next.last);
+    ++kx;
+  }
+}
+
 }  // namespace
+
+void AddTaps(const ConvGeneralShape& shape, const float* products, const Range& pixels, size_t kz,
+             size_t ky, float* plane) {
+  // Not a structured binding: Clang 14 cannot capture one.
+  const ConvDim &depth = shape.dims[0], &height = shape.dims[1], &width = shape.dims[2];
+  ForEachRowPiece(pixels, width.in, [&](size_t row, const Range& columns, size_t offset) {
+    const ptrdiff_t z =
+        static_cast<ptrdiff_t>(row / height.in * depth.stride) + TapShift(depth, kz);
+    const ptrdiff_t y =
+        static_cast<ptrdiff_t>(row % height.in * height.stride) + TapShift(height, ky);
+    if (z < 0 || z >= static_cast<ptrdiff_t>(depth.out)) return;
+    if (y < 0 || y >= static_cast<ptrdiff_t>(height.out)) return;
+    const ptrdiff_t out_row = z * static_cast<ptrdiff_t>(height.out) + y;
+    AddRowTaps(width, columns, products + offset, pixels.size(),
+               plane + out_row * static_cast<ptrdiff_t>(width.out));
+  });
+}
 
 size_t ConvTransposeTaskCount(const ConvGeneralShape& shape) {
   return shape.batch * shape.groups * TransposePlan(shape).parts;

@@ -354,15 +354,13 @@ Status InferInstanceNorm(const EpsilonAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-// `scale` and `shift` have an element for each channel.
-Status RunGroups(const kernels::GroupNormSizes& sizes, float epsilon, const float* scale,
-                 const float* shift, KernelContext& context) {
+Status RunGroups(const kernels::GroupNormSizes& sizes, float epsilon, KernelContext& context) {
   const Tensor& x = context.Input(0);
   const auto groups = static_cast<size_t>(x.shape()[0]) * sizes.groups;
   const size_t grain = kernels::NormalizationGrain(sizes.channels_per_group * sizes.n);
   context.threads().ParallelFor(groups, grain, [&](size_t begin, size_t end) {
-    kernels::GroupNorm(x.data<float>(), context.Output(0).data<float>(), begin, end, sizes, scale,
-                       shift, epsilon);
+    kernels::GroupNorm(x.data<float>(), context.Output(0).data<float>(), begin, end, sizes,
+                       context.Input(1).data<float>(), context.Input(2).data<float>(), epsilon);
   });
   return OkStatus();
 }
@@ -372,8 +370,7 @@ kernels::GroupNormSizes InstanceSizes(const Shape& shape) {
 }
 
 Status RunInstanceNorm(const EpsilonAttrs& attrs, KernelContext& context) {
-  return RunGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon,
-                   context.Input(1).data<float>(), context.Input(2).data<float>(), context);
+  return RunGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon, context);
 }
 
 // GroupNormalization-21; before it, scale and bias had an element for each group.
@@ -386,7 +383,7 @@ struct GroupNormAttrs {
   }
 };
 
-template <bool kPerGroup>
+template <bool kScalesGroups>
 Status InferGroupNorm(const GroupNormAttrs& attrs, ShapeContext& context) {
   TENON_ASSIGN_OR_RETURN(SymbolicShape x, context.Input(0));
   if (x.rank() < 2) return InvalidArgument("input 0: expected rank >= 2, got {}", x);
@@ -396,43 +393,22 @@ Status InferGroupNorm(const GroupNormAttrs& attrs, ShapeContext& context) {
     return InvalidArgument("expected num_groups that divides the {} channels of input 0, got {}",
                            x[1], attrs.num_groups);
   }
-  for (size_t i = 1; i <= 2; ++i) {
-    TENON_RETURN_IF_ERROR(kPerGroup ? CheckPerChannel(context, i, attrs.num_groups, "group")
-                                    : CheckPerChannel(context, i, x[1]));
+  for (const size_t i : {1, 2}) {
+    TENON_RETURN_IF_ERROR(kScalesGroups ? CheckPerChannel(context, i, attrs.num_groups, "group")
+                                        : CheckPerChannel(context, i, x[1]));
   }
   return context.SetOutput(0, std::move(x));
 }
 
-kernels::GroupNormSizes GroupSizes(const GroupNormAttrs& attrs, const Shape& shape) {
+kernels::GroupNormSizes GroupSizes(const GroupNormAttrs& attrs, const KernelContext& context) {
+  const Shape& shape = context.Input(0).shape();
   return {static_cast<size_t>(attrs.num_groups), static_cast<size_t>(shape[1] / attrs.num_groups),
-          static_cast<size_t>(shape.Product(2, shape.rank()))};
+          static_cast<size_t>(shape.Product(2, shape.rank())),
+          context.Input(1).size() == attrs.num_groups};
 }
 
-// An element for each channel of what has one for each group.
-template <class T>
-std::vector<T> OfChannels(const Tensor& of_groups, const kernels::GroupNormSizes& sizes) {
-  std::vector<T> elements;
-  for (size_t i = 0; i < sizes.groups; ++i) {
-    elements.insert(elements.end(), sizes.channels_per_group, of_groups.data<T>()[i]);
-  }
-  return elements;
-}
-
-// Calls `run` with the sizes, scale and shift.
-template <class T, bool kPerGroup, class Run>
-Status RunGroupNormOf(const GroupNormAttrs& attrs, KernelContext& context, Run run) {
-  const kernels::GroupNormSizes sizes = GroupSizes(attrs, context.Input(0).shape());
-  const Tensor &scale = context.Input(1), &shift = context.Input(2);
-  if constexpr (!kPerGroup) {
-    return run(sizes, attrs.epsilon, scale.data<T>(), shift.data<T>(), context);
-  }
-  return run(sizes, attrs.epsilon, OfChannels<T>(scale, sizes).data(),
-             OfChannels<T>(shift, sizes).data(), context);
-}
-
-template <bool kPerGroup>
 Status RunGroupNorm(const GroupNormAttrs& attrs, KernelContext& context) {
-  return RunGroupNormOf<float, kPerGroup>(attrs, context, RunGroups);
+  return RunGroups(GroupSizes(attrs, context), attrs.epsilon, context);
 }
 
 // LRN-13: across neighbouring channels.
@@ -545,8 +521,8 @@ Status RunRmsNorm(const LayerNormAttrs& attrs, KernelContext& context) {
                                    : RunLayerNorm<false>(attrs, context);
 }
 
-Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon, const double* scales,
-                       const double* shifts, KernelContext& context) {
+Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon,
+                       KernelContext& context) {
   const Tensor& x = context.Input(0);
   const size_t width = sizes.channels_per_group * sizes.n;
   const auto groups = static_cast<size_t>(x.shape()[0]) * sizes.groups;
@@ -556,22 +532,20 @@ Status RunDoubleGroups(const kernels::GroupNormSizes& sizes, float epsilon, cons
     const Statistics statistics = StatisticsOf(in, 1, width, width);
     const double inv_std = 1 / std::sqrt(statistics.variance + static_cast<double>(epsilon));
     for (size_t i = 0; i < sizes.channels_per_group; ++i) {
-      const size_t channel = group % sizes.groups * sizes.channels_per_group + i;
-      const double scale = scales[channel] * inv_std;
-      const double shift = shifts[channel] - statistics.mean * scale;
+      const size_t own = sizes.ScaleOf(group, i);
+      const double scale = context.Input(1).data<double>()[own] * inv_std;
+      const double shift = context.Input(2).data<double>()[own] - statistics.mean * scale;
       ScaleAndShift(in + i * sizes.n, out + i * sizes.n, sizes.n, scale, shift);
     }
   });
 }
 
 Status RunDoubleInstanceNorm(const EpsilonAttrs& attrs, KernelContext& context) {
-  return RunDoubleGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon,
-                         context.Input(1).data<double>(), context.Input(2).data<double>(), context);
+  return RunDoubleGroups(InstanceSizes(context.Input(0).shape()), attrs.epsilon, context);
 }
 
-template <bool kPerGroup>
 Status RunDoubleGroupNorm(const GroupNormAttrs& attrs, KernelContext& context) {
-  return RunGroupNormOf<double, kPerGroup>(attrs, context, RunDoubleGroups);
+  return RunDoubleGroups(GroupSizes(attrs, context), attrs.epsilon, context);
 }
 
 constexpr TypeSet kDoubleOnly = {DataType::kDouble};
@@ -590,9 +564,9 @@ constexpr OpRow kRows[] = {
                                      {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferInstanceNorm, RunInstanceNorm>("InstanceNormalization",
                                            {.since = 1, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferGroupNorm<true>, RunGroupNorm<true>>(
+    Op<InferGroupNorm<true>, RunGroupNorm>(
         "GroupNormalization", {.since = 18, .types = kFloat32Only, .traits = kInPlace}),
-    Op<InferGroupNorm<false>, RunGroupNorm<false>>(
+    Op<InferGroupNorm<false>, RunGroupNorm>(
         "GroupNormalization", {.since = 21, .types = kFloat32Only, .traits = kInPlace}),
     Op<InferLrn, RunLrn>("LRN", {.since = 1, .types = {DataType::kFloat, DataType::kDouble}}),
     Op<InferLayerNorm, RunDoubleLayerNorm<true>>("LayerNormalization",
@@ -604,9 +578,9 @@ constexpr OpRow kRows[] = {
                                                    {.types = kDoubleOnly, .traits = kInPlace}),
     Op<InferInstanceNorm, RunDoubleInstanceNorm>("InstanceNormalization",
                                                  {.types = kDoubleOnly, .traits = kInPlace}),
-    Op<InferGroupNorm<true>, RunDoubleGroupNorm<true>>(
+    Op<InferGroupNorm<true>, RunDoubleGroupNorm>(
         "GroupNormalization", {.since = 18, .types = kDoubleOnly, .traits = kInPlace}),
-    Op<InferGroupNorm<false>, RunDoubleGroupNorm<false>>(
+    Op<InferGroupNorm<false>, RunDoubleGroupNorm>(
         "GroupNormalization", {.since = 21, .types = kDoubleOnly, .traits = kInPlace}),
 };
 
