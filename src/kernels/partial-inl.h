@@ -25,10 +25,9 @@ constexpr bool HasExactMaskedAccess() {
 }
 
 // Elsewhere, elements of this size go half by half: a copy in memory would take five times as long.
-// It is smaller, which counts in web pages.
 template <class T>
 constexpr bool HasHalves() {
-  return !HasExactMaskedAccess<T>() && sizeof(T) >= 4 && !HWY_HAVE_SCALABLE && !HWY_ARCH_WASM;
+  return !HasExactMaskedAccess<T>() && sizeof(T) >= 4 && !HWY_HAVE_SCALABLE;
 }
 
 template <class D, class T = hn::TFromD<D>>
