@@ -84,7 +84,7 @@ void AddRowTaps(const ConvDim& width, const Range& columns, const float* product
     return products + kx * step + (column - columns.first);
   };
   const auto to = [&](size_t kx, size_t column) {
-    return row + TapShift(width, kx) + static_cast<ptrdiff_t>(column * width.stride);
+    return row + (TapShift(width, kx) + static_cast<ptrdiff_t>(column * width.stride));
   };
   const auto add = [&](size_t kx, size_t first, size_t last) {
     if (first >= last) return;
