@@ -324,6 +324,14 @@ TEST(ConvFusionTest, TransposedConvolutionsOfStride1AreTurned) {
        }},
       {kRule, false,
        [&](B& b, ValueId) {
+         return transposed(b, MakeAttributes(Attr("dilations", Ints{1, INT64_MAX})));
+       }},
+      {kRule, false,
+       [&](B& b, ValueId) {
+         return transposed(b, MakeAttributes(Attr("pads", Ints{INT64_MIN, 0, 0, 0})));
+       }},
+      {kRule, false,
+       [&](B& b, ValueId) {
          const ValueId weights =
              b.Input("w", DataType::kFloat, SymbolicShape{Dim(3), Dim(2), Dim(1), Dim(1)});
          return b.Op("ConvTranspose", {Image(b, 3), weights});

@@ -1,5 +1,6 @@
 // Transposed convolutions whose strides are 1 are convolutions with turned weights.
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -29,7 +30,12 @@ std::optional<std::vector<int64_t>> TurnedPads(const Node& node, const Shape& we
   const std::vector<int64_t> dilations = Values(node, "dilations", rank, 1);
   std::vector<int64_t> pads = Values(node, "pads", 2 * rank, 0);
   if (dilations.empty() || pads.empty()) return std::nullopt;
+  // Sizes beyond this are errors, which the operator itself finds.
+  const auto is_plausible = [](int64_t v) { return v >= 0 && v <= INT32_MAX; };
   for (size_t i = 0; i < 2 * rank; ++i) {
+    const bool fits = is_plausible(pads[i]) && dilations[i % rank] > 0 &&
+                      is_plausible(dilations[i % rank]) && is_plausible(weights[i % rank + 2]);
+    if (!fits) return std::nullopt;
     pads[i] = dilations[i % rank] * (weights[i % rank + 2] - 1) - pads[i];
     if (pads[i] < 0) return std::nullopt;
   }
