@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fits the coefficients of src/kernels/math-inl.h and its neighbours; needs mpmath and numpy.
 
-Prints every fit with its largest error, as C++ floats, lowest power first.
+Prints every fit with its largest error, as C++ floats or doubles, lowest power first.
 """
 
 import mpmath as mp
@@ -94,10 +94,10 @@ def series(f, value_at_zero):
     return lambda t: value_at_zero if abs(t) < mp.mpf(10) ** -8 else f(t)
 
 
-def show(name, error, *coefficient_lists):
+def show(name, error, *coefficient_lists, form=lambda c: f"{np.float32(c):.9e}f"):
     print(f"{name}: error 2^{float(mp.log(error, 2)):.1f}")
     for coefficients in coefficient_lists:
-        print("  " + ", ".join(f"{np.float32(float(c)):.9e}f" for c in coefficients))
+        print("  " + ", ".join(form(float(c)) for c in coefficients))
 
 
 def main():
@@ -163,6 +163,65 @@ def main():
         quotient = series(lambda t, f=f: f(mp.sqrt(t)) / mp.sqrt(t), slope)
         p, q, error = fit_rational(quotient, limit**2, *degrees)
         show(name, error, p, q)
+    doubles()
+
+
+def doubles():
+    """The fits of src/kernels/double_math-inl.h and of trigonometry-inl.h on doubles."""
+    ln2, tiny = mp.log(2), mp.mpf(10) ** -20
+
+    def polynomials(name, f, low, high, degree, weight):
+        low, high = mp.mpf(low), mp.mpf(high)
+        coefficients, error = fit_polynomial(f, low, high, degree, weight)
+        show(name + ", in double", error, coefficients, form=repr)
+
+    polynomials(
+        "exp: (e^r - 1 - r) / r^2",
+        series(lambda r: (mp.exp(r) - 1 - r) / r**2, mp.mpf(1) / 2),
+        -ln2 / 2 * 1.01,
+        ln2 / 2 * 1.01,
+        9,
+        lambda r: r * r + tiny,
+    )
+    polynomials(
+        "log: (2 atanh(s) - 2 s) / s^3 in s^2",
+        series(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z, mp.mpf(2) / 3),
+        0,
+        ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mp.mpf("1.001"),
+        6,
+        lambda z: z / 2 + tiny,
+    )
+    polynomials(
+        "sin: (sin x - x) / x^3 in t = x^2",
+        series(lambda t: (mp.sin(mp.sqrt(t)) / mp.sqrt(t) - 1) / t, -mp.mpf(1) / 6),
+        0,
+        (mp.pi / 4) ** 2 * mp.mpf("1.01"),
+        5,
+        lambda t: t + tiny,
+    )
+    polynomials(
+        "cos: (cos x - 1 + t/2) / t^2",
+        series(lambda t: (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2, mp.mpf(1) / 24),
+        0,
+        (mp.pi / 4) ** 2 * mp.mpf("1.01"),
+        5,
+        lambda t: t * t + tiny,
+    )
+    erf = series(lambda t: mp.erf(mp.sqrt(t)) / mp.sqrt(t), 2 / mp.sqrt(mp.pi))
+    polynomials("erf(x) / x in x^2", erf, 0, 1, 11, lambda t: 1 / erf(t))
+
+    def scaled_erfc(t):
+        x = 3 * (1 / t - 1)
+        return mp.erfc(x) * mp.exp(x * x) / t
+
+    polynomials(
+        "erfc(x) e^(x^2) / t in t = 1 / (1 + x / 3)",
+        scaled_erfc,
+        1 / (1 + mp.mpf(28) / 3),
+        mp.mpf(3) / 4,
+        19,
+        lambda t: 1 / scaled_erfc(t),
+    )
 
 
 if __name__ == "__main__":

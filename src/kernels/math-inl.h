@@ -26,18 +26,18 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // c0 + c1 x + c2 x^2 + ...
-template <class D, class V>
-HWY_INLINE V Polynomial(D d, V /*x*/, float c0) {
+template <class D, class V, class T = hn::TFromD<D>>
+HWY_INLINE V Polynomial(D d, V /*x*/, T c0) {
   return hn::Set(d, c0);
 }
-template <class D, class V, class... More>
-HWY_INLINE V Polynomial(D d, V x, float c0, More... more) {
+template <class D, class V, class T = hn::TFromD<D>, class... More>
+HWY_INLINE V Polynomial(D d, V x, T c0, More... more) {
   return hn::MulAdd(Polynomial(d, x, more...), x, hn::Set(d, c0));
 }
 
 // min(max(x, low), high), but NaN for NaN.
 template <class D, class V>
-HWY_INLINE V ClampKeepNan(D d, V x, float low, float high) {
+HWY_INLINE V ClampKeepNan(D d, V x, hn::TFromD<D> low, hn::TFromD<D> high) {
   return MinOrSecond(hn::Set(d, high), MaxOrSecond(hn::Set(d, low), x));
 }
 
@@ -193,10 +193,10 @@ HWY_INLINE V LogReduced(D d, V f, V e) {
 // `y`, but -inf where u is 0, NaN where u is negative or NaN, +inf where u is.
 template <class D, class V>
 HWY_INLINE V LogSpecialCases(D d, V u, V y) {
+  using Limits = std::numeric_limits<hn::TFromD<D>>;
   const V zero = hn::Zero(d);
-  const V inf = hn::Set(d, std::numeric_limits<float>::infinity());
-  const V other =
-      hn::IfThenElse(hn::Lt(u, zero), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), u);
+  const V inf = hn::Set(d, Limits::infinity());
+  const V other = hn::IfThenElse(hn::Lt(u, zero), hn::Set(d, Limits::quiet_NaN()), u);
   const V special = hn::IfThenElse(hn::Eq(u, zero), hn::Neg(inf), other);
   return hn::IfThenElse(hn::And(hn::Gt(u, zero), hn::Lt(u, inf)), y, special);
 }

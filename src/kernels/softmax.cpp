@@ -23,9 +23,6 @@ struct SoftmaxTable {
   float (*part)(float* x, size_t n, float scale, const float* mask, SoftmaxState* state);
   void (*scale_row)(float* y, size_t n, float factor);
 };
-// Columns that SoftmaxMiddle handles at a time: their maxima and sums, and a dozen rows of them,
-// stay in L1.
-inline constexpr size_t kColumnBlock = 256;
 // Rows up to this long are handled as columns, as many at a time as have so many elements: a row
 // alone waits for its maximum and its sum.
 inline constexpr size_t kShortRow = 32;
@@ -175,14 +172,14 @@ float Part(float* x, size_t n, float scale, const float* mask, SoftmaxState* sta
   return factor;
 }
 
-// One block of at most kColumnBlock columns: rows are walked in order, so memory is streamed.
+// One block of at most kSoftmaxColumns columns: rows are walked in order, so memory is streamed.
 void ColumnBlock(const float* x, float* y, size_t n, size_t inner, size_t columns, bool log) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   const size_t vectors = (columns + lanes - 1) / lanes;
   const size_t whole = columns / lanes;
-  HWY_ALIGN float max[kColumnBlock + HWY_MAX_BYTES / sizeof(float)];
-  HWY_ALIGN float sum[kColumnBlock + HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN float max[kSoftmaxColumns + HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN float sum[kSoftmaxColumns + HWY_MAX_BYTES / sizeof(float)];
   // f(vector of x, j) -> vector for y, for every vector of a row.
   const auto for_row = [&](const float* from, float* to, const auto& f) HWY_ATTR {
     size_t j = 0;
@@ -232,7 +229,7 @@ void ColumnBlock(const float* x, float* y, size_t n, size_t inner, size_t column
 void ShortRows(const float* x, float* y, size_t rows, size_t n, bool log) {
   HWY_ALIGN float columns[kShortRowElements];
   const size_t lanes = hn::Lanes(D());
-  const size_t block = std::min(kColumnBlock, kShortRowElements / n) / lanes * lanes;
+  const size_t block = std::min(kSoftmaxColumns, kShortRowElements / n) / lanes * lanes;
   const auto bytes = [](size_t count) { return static_cast<ptrdiff_t>(count * sizeof(float)); };
   for (size_t first = 0; first < rows; first += block) {
     const size_t count = std::min(block, rows - first);
@@ -257,11 +254,11 @@ void Rows(const float* x, float* y, size_t rows, size_t n, bool log) {
 }
 
 void Middle(const float* x, float* y, size_t n, size_t inner, bool log, size_t begin, size_t end) {
-  const size_t blocks = (inner + kColumnBlock - 1) / kColumnBlock;
+  const size_t blocks = (inner + kSoftmaxColumns - 1) / kSoftmaxColumns;
   for (size_t task = begin; task < end; ++task) {
-    const size_t column = task % blocks * kColumnBlock;
+    const size_t column = task % blocks * kSoftmaxColumns;
     const size_t offset = task / blocks * n * inner + column;
-    ColumnBlock(x + offset, y + offset, n, inner, std::min(kColumnBlock, inner - column), log);
+    ColumnBlock(x + offset, y + offset, n, inner, std::min(kSoftmaxColumns, inner - column), log);
   }
 }
 
@@ -290,7 +287,7 @@ void ScaleRow(float* y, size_t n, float factor) {
 size_t SoftmaxGrain(size_t n) { return n == 0 ? 1 : std::max<size_t>(1, 8192 / n); }
 
 size_t SoftmaxMiddleTasks(size_t outer, size_t inner) {
-  return outer * ((inner + kColumnBlock - 1) / kColumnBlock);
+  return outer * ((inner + kSoftmaxColumns - 1) / kSoftmaxColumns);
 }
 
 void SoftmaxMiddle(const float* x, float* y, size_t n, size_t inner, bool log, size_t begin,

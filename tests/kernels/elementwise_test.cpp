@@ -67,8 +67,51 @@ void CheckUnary(const UnaryCase& test) {
 TEST_F(ElementwiseTest, UnaryMatchesReferenceAtEveryLengthOnEveryTarget) {
   for (const UnaryCase& test : kUnaryCases) {
     ASSERT_EQ(static_cast<size_t>(test.op), static_cast<size_t>(&test - kUnaryCases));
-    OnEveryTarget([&] { CheckUnary<float>(test); });
-    CheckUnary<double>(test);
+    OnEveryTarget([&] {
+      CheckUnary<float>(test);
+      CheckUnary<double>(test);
+    });
+  }
+}
+
+// Those functions of double that have code of their own, over all that they take: where results
+// overflow, underflow or have few digits, and angles that are reduced in another way.
+TEST_F(ElementwiseTest, DoublesErrAsStatedOverTheirWholeRange) {
+  struct Range {
+    UnaryOp op;
+    double low, high;
+    bool logarithmic = false;  // many magnitudes, of both signs
+  };
+  constexpr Range kRanges[] = {
+      {UnaryOp::kExp, -750, 715},         {UnaryOp::kExp, -745.2, -707},
+      {UnaryOp::kExp, 1e-320, 1, true},   {UnaryOp::kLog, 5e-324, 1.7e308, true},
+      {UnaryOp::kLog, 0.7, 1.5},          {UnaryOp::kTanh, -25, 25},
+      {UnaryOp::kTanh, 1e-320, 1, true},  {UnaryOp::kSigmoid, -750, 40},
+      {UnaryOp::kSoftplus, -750, 60},     {UnaryOp::kSin, -1e6, 1e6},
+      {UnaryOp::kSin, 1e-320, 1, true},   {UnaryOp::kSin, 1, 1e300, true},
+      {UnaryOp::kCos, -1e6, 1e6},         {UnaryOp::kCos, 1, 1e300, true},
+      {UnaryOp::kTan, -1e6, 1e6},         {UnaryOp::kElu, -50, 1},
+      {UnaryOp::kElu, 1e-320, 1e2, true}, {UnaryOp::kErf, -6.5, 6.5},
+      {UnaryOp::kErf, 1e-320, 1, true},   {UnaryOp::kGelu, -6, 6},
+  };
+  Random random(9);
+  for (const Range& range : kRanges) {
+    const UnaryCase& test = CaseOf(range.op);
+    std::vector<double> x(20'001);
+    for (double& v : x) {
+      const double u = random.Uniform(0, 1) + random.Uniform(0, 1) / 16777216.0;
+      if (range.logarithmic) {
+        const double low = std::log2(range.low), high = std::log2(range.high);
+        v = std::copysign(std::exp2(low + (high - low) * u), random.Uniform(-1, 1));
+      } else {
+        v = range.low + (range.high - range.low) * u;
+      }
+    }
+    OnEveryTarget([&] {
+      std::vector<double> y(x.size());
+      Apply(test, x.data(), y.data(), x.size());
+      ExpectUnary(test, x, y);
+    });
   }
 }
 

@@ -36,7 +36,7 @@ class UnaryFunction {
 };
 UnaryFunction FindUnary(UnaryOp op);
 
-// Like UnaryFunction, on doubles, with the functions of the C library. y may be x.
+// Like UnaryFunction, on doubles. y may be x.
 void ApplyInDouble(UnaryOp op, const double* x, double* y, size_t n, double a, double b);
 
 // Operators with two inputs of one type. Integers wrap around; for integers, a / 0 and the

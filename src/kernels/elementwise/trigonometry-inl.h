@@ -1,4 +1,4 @@
-// Trigonometric functions on vectors of float; conventions as in math-inl.h.
+// Trigonometric functions on vectors of float, some also of double; conventions as in math-inl.h.
 #if defined(TENON_KERNELS_TRIGONOMETRY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_KERNELS_TRIGONOMETRY_INL_H_
 #undef TENON_KERNELS_TRIGONOMETRY_INL_H_
@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include "kernels/double_math-inl.h"
 #include "kernels/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,8 +19,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Keeps the quadrant below 2^13, so that its products with 11-bit parts of pi/2 are exact.
-constexpr float kMaxReducibleAngle = 12800.0f;
+// Keeps the quadrant below 2^13, so that its products with 11-bit parts of pi/2 are exact; or below
+// 2^19 for doubles, with parts of 33 bits.
+template <class T>
+constexpr T kMaxReducibleAngle = sizeof(T) == sizeof(float) ? T{12800} : T{800000};
 
 // Returns r where x = quadrant pi/2 + r with |r| <= pi/4, for |x| <= kMaxReducibleAngle. The
 // quadrant is any integer; its two lowest bits matter.
@@ -36,11 +39,33 @@ HWY_INLINE V ReduceAngle(D d, V x, hn::Vec<hn::RebindToSigned<D>>& quadrant) {
   return hn::NegMulAdd(n, hn::Set(d, 6.077100628276710e-11f), r);
 }
 
+template <DoubleTag D, class V>
+HWY_INLINE V ReduceAngle(D d, V x, hn::Vec<hn::RebindToSigned<D>>& quadrant) {
+  const hn::RebindToSigned<D> di;
+  const V magic = hn::Set(d, DoubleRoundingAddend(0));
+  const V shifted = hn::MulAdd(x, hn::Set(d, 0.63661977236758134), magic);
+  const V n = hn::Sub(shifted, magic);
+  const V first = hn::NegMulAdd(n, hn::Set(d, 0x1.921fb544p+0), x);
+  const V second = hn::Mul(n, hn::Set(d, 0x1.0b4611a6p-34));
+  const V r = hn::Sub(first, second);
+  const V error = hn::Sub(hn::Sub(first, r), second);
+  quadrant = hn::BitCast(di, shifted);
+  return hn::Add(r, hn::NegMulAdd(n, hn::Set(d, 0x1.3198a2e037073p-69), error));
+}
+
 // sin(r) for |r| <= pi/4.
 template <class D, class V>
 HWY_INLINE V SinReduced(D d, V r) {
   const V t = hn::Mul(r, r);
   const V p = Polynomial(d, t, -1.666665524e-01f, 8.332154714e-03f, -1.951408485e-04f);
+  return hn::MulAdd(hn::Mul(r, t), p, r);
+}
+
+template <DoubleTag D, class V>
+HWY_INLINE V SinReduced(D d, V r) {
+  const V t = hn::Mul(r, r);
+  const V p = Polynomial(d, t, -0.1666666666666663, 0.008333333333321868, -0.00019841269829352912,
+                         2.7557313528130923e-06, -2.5050731614244263e-08, 1.589521373506069e-10);
   return hn::MulAdd(hn::Mul(r, t), p, r);
 }
 
@@ -53,27 +78,43 @@ HWY_INLINE V CosReduced(D d, V r) {
   return hn::MulAdd(hn::Mul(t, t), p, y);
 }
 
+template <DoubleTag D, class V>
+HWY_INLINE V CosReduced(D d, V r) {
+  const V t = hn::Mul(r, r);
+  const V p = Polynomial(d, t, 0.041666666666666595, -0.0013888888888873387, 2.4801587289001683e-05,
+                         -2.75573142080691e-07, 2.0875702980290447e-09, -1.1358564279468466e-11);
+  const V one = hn::Set(d, 1.0);
+  const V half = hn::Mul(hn::Set(d, 0.5), t);
+  const V near = hn::Sub(one, half);
+  // What `near` was rounded by.
+  const V error = hn::Sub(hn::Sub(one, near), half);
+  return hn::Add(near, hn::MulAdd(hn::Mul(t, t), p, error));
+}
+
 // `y`, or function(x) where |x| is too large for ReduceAngle or infinite.
 template <class D, class V>
 HWY_INLINE V ReplaceLargeAngles(D d, V x, V y, double (*function)(double)) {
-  const auto large = hn::Gt(hn::Abs(x), hn::Set(d, kMaxReducibleAngle));
+  using T = hn::TFromD<D>;
+  const auto large = hn::Gt(hn::Abs(x), hn::Set(d, kMaxReducibleAngle<T>));
   if (HWY_LIKELY(hn::AllFalse(d, large))) return y;
-  HWY_ALIGN float angles[HWY_MAX_BYTES / sizeof(float)];
-  HWY_ALIGN float results[HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN T angles[HWY_MAX_BYTES / sizeof(T)];
+  HWY_ALIGN T results[HWY_MAX_BYTES / sizeof(T)];
   hn::Store(x, d, angles);
   hn::Store(y, d, results);
   for (size_t i = 0; i < hn::Lanes(d); ++i) {
-    if (std::abs(angles[i]) > kMaxReducibleAngle) {
-      results[i] = static_cast<float>(function(static_cast<double>(angles[i])));
+    if (std::abs(angles[i]) > kMaxReducibleAngle<T>) {
+      results[i] = static_cast<T>(function(static_cast<double>(angles[i])));
     }
   }
   return hn::Load(d, results);
 }
 
-// Where |x| < 1e-4: x, so that the sign of zero is kept; elsewhere y.
+// Near zero x, so that its sign is kept; elsewhere y.
 template <class D, class V>
 HWY_INLINE V IdentityNearZero(D d, V x, V y) {
-  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-4f)), x, y);
+  using T = hn::TFromD<D>;
+  constexpr T kNear = sizeof(T) == sizeof(float) ? T{1e-4f} : T{1e-9f};
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, kNear)), x, y);
 }
 
 // sin(r + quadrant pi/2).
@@ -82,7 +123,8 @@ HWY_INLINE V SinOfQuadrant(D d, V r, VI quadrant) {
   const hn::RebindToSigned<D> di;
   const auto odd = hn::RebindMask(d, hn::TestBit(quadrant, hn::Set(di, 1)));
   const V y = hn::IfThenElse(odd, CosReduced(d, r), SinReduced(d, r));
-  const auto sign = hn::ShiftLeft<30>(hn::And(quadrant, hn::Set(di, 2)));
+  constexpr int kToSign = 8 * sizeof(hn::TFromD<D>) - 2;
+  const auto sign = hn::ShiftLeft<kToSign>(hn::And(quadrant, hn::Set(di, 2)));
   return hn::Xor(y, hn::BitCast(d, sign));
 }
 

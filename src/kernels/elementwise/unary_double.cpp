@@ -1,53 +1,56 @@
-#include <algorithm>
-#include <cmath>
-
 #include "kernels/elementwise/elementwise.h"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise/unary_double.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/dispatch.h"
+#include "kernels/elementwise/unary_functors-inl.h"
+#include "kernels/partial-inl.h"
+
+#ifndef TENON_KERNELS_UNARY_DOUBLE_ONCE
+#define TENON_KERNELS_UNARY_DOUBLE_ONCE
 namespace tenon::kernels {
+struct UnaryDoubleTable {
+  void (*functions[kUnaryOpCount])(const double* x, double* y, size_t n, double a, double b);
+};
+}  // namespace tenon::kernels
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::kernels {
+namespace HWY_NAMESPACE {
 namespace {
 
-// min(max(x, low), high), but NaN for NaN.
-double Clamped(double x, double low, double high) { return std::min(std::max(x, low), high); }
-
-double Sigmoid(double x) {
-  const double z = std::exp(-std::abs(x));
-  return (x < 0 ? z : 1) / (1 + z);
-}
-
-double Softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
-
-// x tanh(softplus(x)), which is x q / (q + 2) with q = e^x (e^x + 2).
-double Mish(double x) {
-  // Above 20 the quotient rounds to 1.
-  const double e = std::exp(std::min(x, 20.0));
-  const double q = e * (e + 2);
-  return x * (q / (q + 2));
-}
-
-constexpr double kSqrtHalf = 0.70710678118654752440;
-
-// x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3) is x sigmoid(2 u), which does not
-// cancel below 0.
-double GeluTanh(double x) {
-  constexpr double kTwoSqrtTwoOverPi = 1.59576912160573071176;
-  return x * Sigmoid(kTwoSqrtTwoOverPi * x * (1 + 0.044715 * x * x));
-}
-
-template <class F>
-void Map(const double* x, double* y, size_t n, F f) {
-  for (size_t i = 0; i < n; ++i) y[i] = f(x[i]);
-}
-
-}  // namespace
-
-void ApplyInDouble(UnaryOp op, const double* x, double* y, size_t n, [[maybe_unused]] double a,
-                   [[maybe_unused]] double b) {
-  switch (op) {
-#define UNARY_FUNCTION(name, parameters, traits, on_vectors, on_doubles) \
-  case UnaryOp::k##name:                                                 \
-    return Map(x, y, n, [=](double x) -> double { return on_doubles; });
-#include "base/unary_functions.inc"
+template <class Functor>
+void Map(const double* x, double* y, size_t n, double a, double b) {
+  const hn::ScalableTag<double> d;
+  const auto va = hn::Set(d, a);
+  const auto vb = hn::Set(d, b);
+  const Functor functor;
+  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
+    StoreUpTo(functor(d, LoadUpTo(d, x + i, n - i), va, vb), d, y + i, n - i);
   }
 }
 
+const UnaryDoubleTable kUnaryDoubleTable = {{
+#define UNARY_FUNCTION(name, ...) &Map<name##Functor>,
+#include "base/unary_functions.inc"
+}};
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::kernels {
+
+void ApplyInDouble(UnaryOp op, const double* x, double* y, size_t n, double a, double b) {
+  TENON_SELECT_TABLE(UnaryDoubleTable, kUnaryDoubleTable)
+      .functions[static_cast<size_t>(op)](x, y, n, a, b);
+}
+
+}  // namespace tenon::kernels
+#endif

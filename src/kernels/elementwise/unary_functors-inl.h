@@ -9,6 +9,10 @@
 
 #include <hwy/highway.h>
 
+#include <cmath>
+#include <numbers>
+
+#include "kernels/double_math-inl.h"
 #include "kernels/elementwise/hyperbolic-inl.h"
 #include "kernels/elementwise/trigonometry-inl.h"
 #include "kernels/math-inl.h"
@@ -35,6 +39,12 @@ HWY_INLINE V Gelu(D d, V x) {
   return hn::MulAdd(half, Erf(d, hn::Mul(x, hn::Set(d, 0.707106781f))), half);
 }
 
+template <DoubleTag D, class V>
+HWY_INLINE V Gelu(D d, V x) {
+  const V half = hn::Set(d, 0.5);
+  return hn::Mul(hn::Mul(half, x), Erfc(d, hn::Mul(x, hn::Set(d, -std::numbers::sqrt2 / 2))));
+}
+
 // x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3). This is x / (1 + exp(-2 u)), which
 // does not cancel below 0; its numerator and denominator are halved, so that exp overflows where
 // the result underflows.
@@ -46,11 +56,19 @@ HWY_INLINE V GeluTanh(D d, V x) {
   return hn::Div(hn::Mul(half, x), hn::Add(half, half_exp));
 }
 
+template <DoubleTag D, class V>
+HWY_INLINE V GeluTanh(D d, V x) {
+  const V factor =
+      hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.071354816272600244), hn::Set(d, 1.5957691216057307));
+  return hn::Mul(x, Sigmoid(d, hn::Mul(x, factor)));
+}
+
 // x min(max(x / 6 + 1/2, 0), 1).
 template <class D, class V>
 HWY_INLINE V HardSwish(D d, V x) {
-  const V gate = hn::MulAdd(x, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f));
-  return hn::Mul(x, ClampKeepNan(d, gate, 0.0f, 1.0f));
+  using T = hn::TFromD<D>;
+  const V gate = hn::MulAdd(x, hn::Set(d, T{1} / 6), hn::Set(d, T{0.5}));
+  return hn::Mul(x, ClampKeepNan(d, gate, 0, 1));
 }
 
 // x tanh(log(1 + exp(x))), which is x q / (q + 2) with q = e^x (e^x + 2).
@@ -63,15 +81,24 @@ HWY_INLINE V Mish(D d, V x) {
   return hn::Mul(x, hn::Div(q, hn::Add(q, two)));
 }
 
-#define UNARY_FUNCTION(name, parameters, traits, on_vectors, on_doubles)     \
-  struct name##Functor {                                                     \
-    template <class D, class V>                                              \
-    HWY_INLINE V operator()([[maybe_unused]] D d, V x, [[maybe_unused]] V a, \
-                            [[maybe_unused]] V b) const {                    \
-      return on_vectors;                                                     \
-    }                                                                        \
+// The formula is what comes first; where there is another on one double, that is for all lanes.
+#define TENON_FIRST(first, ...) first
+#define UNARY_FUNCTION(name, parameters, traits, formula, ...)                                     \
+  struct name##Functor {                                                                           \
+    template <class D, class V>                                                                    \
+    HWY_INLINE V operator()([[maybe_unused]] D d, V x, [[maybe_unused]] V a,                       \
+                            [[maybe_unused]] V b) const {                                          \
+      return formula;                                                                              \
+    }                                                                                              \
+    template <DoubleTag D, class V>                                                                \
+    HWY_INLINE V operator()([[maybe_unused]] D d, V x, [[maybe_unused]] V a,                       \
+                            [[maybe_unused]] V b) const {                                          \
+      return TENON_FIRST(                                                                          \
+          __VA_OPT__(EachLane(d, x, [](double x) -> double { return __VA_ARGS__; }), ) formula, ); \
+    }                                                                                              \
   };
 #include "base/unary_functions.inc"
+#undef TENON_FIRST
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::kernels

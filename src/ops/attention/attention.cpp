@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/gemm/gemm_any.h"
+#include "kernels/softmax.h"
 #include "ops/attention/dot_product_attention.h"
 #include "ops/framework/expected_shape.h"
 #include "ops/framework/op_row.h"
@@ -282,9 +283,7 @@ class AttentionRun {
       std::fill(scores, end, T(0));
       return;
     }
-    T sum = 0;
-    for (T* score = scores; score < end; ++score) sum += * score = std::exp(*score - most);
-    for (T* score = scores; score < end; ++score) *score /= sum;
+    kernels::SoftmaxRows(scores, scores, 1, k_.length, false);
   }
 
   void Store(ScoresMode mode, size_t task, const T* scores) {

@@ -1,8 +1,6 @@
 // Softmax and LogSoftmax.
 #include "kernels/softmax.h"
 
-#include <cmath>
-
 #include "ops/framework/op_row.h"
 
 namespace tenon {
@@ -24,20 +22,20 @@ struct Sizes {
   size_t outer = 1, n = 1, inner = 1;
 };
 
-// The formula in double.
-void SoftmaxInDouble(const double* x, double* y, const Sizes& sizes, bool log) {
-  for (size_t row = 0; row < sizes.outer * sizes.inner; ++row) {
-    const size_t start = row / sizes.inner * sizes.n * sizes.inner + row % sizes.inner;
-    double greatest = -INFINITY, sum = 0;
-    for (size_t i = 0; i < sizes.n; ++i) {
-      greatest = std::fmax(greatest, x[start + i * sizes.inner]);
-    }
-    for (size_t i = 0; i < sizes.n; ++i) sum += std::exp(x[start + i * sizes.inner] - greatest);
-    for (size_t i = 0; i < sizes.n; ++i) {
-      const double shifted = x[start + i * sizes.inner] - greatest;
-      y[start + i * sizes.inner] = log ? shifted - std::log(sum) : std::exp(shifted) / sum;
-    }
+template <class T>
+void RunOver(const Sizes& sizes, bool log, const T* x, T* y, KernelContext& context) {
+  if (sizes.inner == 1) {
+    context.threads().ParallelFor(
+        sizes.outer, kernels::SoftmaxGrain(sizes.n), [&](size_t begin, size_t end) {
+          const size_t offset = begin * sizes.n;
+          kernels::SoftmaxRows(x + offset, y + offset, end - begin, sizes.n, log);
+        });
+    return;
   }
+  context.threads().ParallelFor(
+      kernels::SoftmaxMiddleTasks(sizes.outer, sizes.inner), 1, [&](size_t begin, size_t end) {
+        kernels::SoftmaxMiddle(x, y, sizes.n, sizes.inner, log, begin, end);
+      });
 }
 
 Status RunOver(const Sizes& sizes, bool log, KernelContext& context) {
@@ -45,23 +43,10 @@ Status RunOver(const Sizes& sizes, bool log, KernelContext& context) {
   Tensor& y = context.Output(0);
   if (x.size() == 0) return OkStatus();
   if (x.type() == DataType::kDouble) {
-    SoftmaxInDouble(x.data<double>(), y.data<double>(), sizes, log);
-    return OkStatus();
+    RunOver(sizes, log, x.data<double>(), y.data<double>(), context);
+  } else {
+    RunOver(sizes, log, x.data<float>(), y.data<float>(), context);
   }
-  const float* from = x.data<float>();
-  float* to = y.data<float>();
-  if (sizes.inner == 1) {
-    context.threads().ParallelFor(
-        sizes.outer, kernels::SoftmaxGrain(sizes.n), [&](size_t begin, size_t end) {
-          kernels::SoftmaxRows(from + begin * sizes.n, to + begin * sizes.n, end - begin, sizes.n,
-                               log);
-        });
-    return OkStatus();
-  }
-  context.threads().ParallelFor(
-      kernels::SoftmaxMiddleTasks(sizes.outer, sizes.inner), 1, [&](size_t begin, size_t end) {
-        kernels::SoftmaxMiddle(from, to, sizes.n, sizes.inner, log, begin, end);
-      });
   return OkStatus();
 }
 
