@@ -19,13 +19,24 @@ Status InferClip(const NoAttrs&, ShapeContext& context) {
   return context.SetOutput(0, std::move(x));
 }
 
-void ClipFloats(KernelContext& context, float low, float high) {
-  const float* x = context.Input(0).data<float>();
-  float* y = context.Output(0).data<float>();
-  const kernels::UnaryFunction clip = kernels::FindUnary(UnaryOp::kClip);
+void Clip(const float* x, float* y, size_t n, float low, float high) {
+  kernels::FindUnary(UnaryOp::kClip)(x, y, n, low, high);
+}
+void Clip(const double* x, double* y, size_t n, double low, double high) {
+  kernels::ApplyInDouble(UnaryOp::kClip, x, y, n, low, high);
+}
+
+template <class T>
+Status ClipFloats(KernelContext& context) {
+  constexpr T kInf = std::numeric_limits<T>::infinity();
+  const T low = context.HasInput(1) ? *context.Input(1).data<T>() : -kInf;
+  const T high = context.HasInput(2) ? *context.Input(2).data<T>() : kInf;
+  const T* x = context.Input(0).data<T>();
+  T* y = context.Output(0).data<T>();
   context.threads().ParallelFor(
       static_cast<size_t>(context.Input(0).size()), kernels::ElementwiseGrain(UnaryOp::kClip),
-      [&](size_t begin, size_t end) { clip(x + begin, y + begin, end - begin, low, high); });
+      [&](size_t begin, size_t end) { Clip(x + begin, y + begin, end - begin, low, high); });
+  return OkStatus();
 }
 
 Status RunClip(const NoAttrs&, KernelContext& context) {
@@ -34,8 +45,6 @@ Status RunClip(const NoAttrs&, KernelContext& context) {
   // In this order a lower bound above the upper one gives the upper one, as the standard says.
   const BinaryOp ops[] = {BinaryOp::kMax, BinaryOp::kMin};
   std::array<ScalarStep, 2> steps;
-  std::array<float, 2> bounds = {-std::numeric_limits<float>::infinity(),
-                                 std::numeric_limits<float>::infinity()};
   size_t count = 0;
   for (size_t i = 0; i < 2; ++i) {
     if (!context.HasInput(i + 1)) continue;
@@ -44,13 +53,10 @@ Status RunClip(const NoAttrs&, KernelContext& context) {
       return InvalidArgument("input {}: expected a scalar, got shape {}", i + 1, bound.shape());
     }
     steps[count++] = {kernels::FindBinary(ops[i], type).vector_scalar, bound.raw()};
-    if (x.type() == DataType::kFloat) bounds[i] = *bound.data<float>();
   }
-  if (x.type() == DataType::kFloat) {
-    ClipFloats(context, bounds[0], bounds[1]);
-  } else {
-    RunScalarSteps(context, std::span(steps).first(count), x, context.Output(0));
-  }
+  if (x.type() == DataType::kFloat) return ClipFloats<float>(context);
+  if (x.type() == DataType::kDouble) return ClipFloats<double>(context);
+  RunScalarSteps(context, std::span(steps).first(count), x, context.Output(0));
   return OkStatus();
 }
 
