@@ -15,10 +15,10 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // a > b ? a : b in each lane, so b if one is NaN: x86's rule. ARM's instructions return the number
-// then.
+// then, and EMU128 the first.
 template <class V>
 HWY_INLINE V MaxOrSecond(V a, V b) {
-#if HWY_ARCH_ARM
+#if HWY_ARCH_ARM || HWY_TARGET == HWY_EMU128
   return hn::IfThenElse(hn::Gt(a, b), a, b);
 #else
   return hn::Max(a, b);
@@ -28,7 +28,7 @@ HWY_INLINE V MaxOrSecond(V a, V b) {
 // a < b ? a : b, likewise.
 template <class V>
 HWY_INLINE V MinOrSecond(V a, V b) {
-#if HWY_ARCH_ARM
+#if HWY_ARCH_ARM || HWY_TARGET == HWY_EMU128
   return hn::IfThenElse(hn::Lt(a, b), a, b);
 #else
   return hn::Min(a, b);

@@ -77,6 +77,9 @@ TEST_F(ElementwiseTest, UnaryMatchesReferenceAtEveryLengthOnEveryTarget) {
 // Those functions of double that have code of their own, over all that they take: where results
 // overflow, underflow or have few digits, and angles that are reduced in another way.
 TEST_F(ElementwiseTest, DoublesErrAsStatedOverTheirWholeRange) {
+#ifdef __wasm__
+  GTEST_SKIP() << "its C library's functions of long double compute in double";
+#endif
   struct Range {
     UnaryOp op;
     double low, high;
