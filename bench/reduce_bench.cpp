@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "kernels/cumulative.h"
 #include "kernels/reduce.h"
 #include "kernels/search.h"
 
@@ -81,18 +82,19 @@ BENCHMARK(TopK)
     ->Args({80, 8400, 100})
     ->Args({1, 50257, 50});
 
-void CumSum(benchmark::State& state) {
+void Cumulate(benchmark::State& state) {
   const auto x = Inputs();
   std::vector<float> y(kMany);
   const size_t inner = state.range(0);
+  const kernels::CumulativePlan plan = {
+      .op = kernels::CumulativeOp::kSum, .outer = 1024 / inner, .n = 1024, .inner = inner};
   for (auto _ : state) {
-    kernels::CumSum({.n = 1024, .inner = inner}, kernels::ElementType::kFloat, x.data(), y.data(),
-                    0, 1024 / inner);
+    kernels::Cumulate(plan, kernels::ElementType::kFloat, x.data(), y.data(), 0, plan.tasks());
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * kMany * 8));
 }
-BENCHMARK(CumSum)->Unit(benchmark::kMicrosecond)->Arg(1)->Arg(1024);
+BENCHMARK(Cumulate)->Unit(benchmark::kMicrosecond)->Arg(1)->Arg(1024);
 
 }  // namespace
 }  // namespace tenon::bench

@@ -154,49 +154,6 @@ void TopKOfColumn(const TopKSizes& sizes, const TopKOrder& order, const T* x, T*
   });
 }
 
-template <class T>
-T WrappingSum(T a, T b) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  } else {
-    return a + b;
-  }
-}
-
-// kRows rows side by side: a single row would wait for every addition.
-template <size_t kRows, class T>
-void CumSumRows(const CumSumSizes& sizes, const T* x, T* y) {
-  const auto [n, inner, exclusive, reverse] = sizes;
-  T sums[kRows] = {};
-  for (size_t step = 0; step < n; ++step) {
-    const size_t i = reverse ? n - 1 - step : step;
-    for (size_t r = 0; r < kRows; ++r) {
-      const T sum = WrappingSum(sums[r], x[r * n + i]);
-      y[r * n + i] = exclusive ? sums[r] : sum;
-      sums[r] = sum;
-    }
-  }
-}
-
-template <class T>
-void CumSumColumns(const CumSumSizes& sizes, const T* x, T* y, size_t columns) {
-  T sums[kColumns] = {};
-  for (size_t step = 0; step < sizes.n; ++step) {
-    const size_t i = (sizes.reverse ? sizes.n - 1 - step : step) * sizes.inner;
-    const T* from = x + i;
-    T* to = y + i;
-    if (sizes.exclusive) {
-      for (size_t j = 0; j < columns; ++j) {
-        const T own = from[j];
-        to[j] = sums[j];
-        sums[j] = WrappingSum(sums[j], own);
-      }
-    } else {
-      for (size_t j = 0; j < columns; ++j) to[j] = sums[j] = WrappingSum(sums[j], from[j]);
-    }
-  }
-}
-
 }  // namespace
 
 void ArgExtreme(const ArgExtremeSizes& sizes, ElementType type, const void* x, int64_t* y,
@@ -244,30 +201,6 @@ void TopK(const TopKSizes& sizes, const TopKOrder& order, ElementType type, cons
       TopKOfColumn(sizes, order, static_cast<const T*>(x) + outer * sizes.n * sizes.inner + j,
                    static_cast<T*>(values) + result, indices + result,
                    static_cast<Candidate<T>*>(workspace));
-    }
-  });
-}
-
-void CumSum(const CumSumSizes& sizes, ElementType type, const void* x, void* y, size_t begin,
-            size_t end) {
-  WithElementType(type, [&]<class T>() {
-    const size_t size = sizes.n * sizes.inner;
-    const T* from = static_cast<const T*>(x) + begin * size;
-    T* to = static_cast<T*>(y) + begin * size;
-    for (size_t outer = begin; outer < end;) {
-      const size_t rows = sizes.inner == 1 && end - outer >= 4 ? 4 : 1;
-      if (rows == 4) {
-        CumSumRows<4>(sizes, from, to);
-      } else if (sizes.inner == 1) {
-        CumSumRows<1>(sizes, from, to);
-      } else {
-        for (size_t j = 0; j < sizes.inner; j += kColumns) {
-          CumSumColumns(sizes, from + j, to + j, std::min(kColumns, sizes.inner - j));
-        }
-      }
-      outer += rows;
-      from += rows * size;
-      to += rows * size;
     }
   });
 }

@@ -1,6 +1,6 @@
-// Searches and scans along one axis of dense arrays seen as [outer, n, inner]: ArgMax, TopK,
-// CumSum. The steps [begin, end) of the outer axis, which are independent, are done; all functions
-// may be called from several threads at once.
+// Searches along one axis of dense arrays seen as [outer, n, inner]: ArgMax, TopK. The steps
+// [begin, end) of the outer axis, which are independent, are done; all functions may be called from
+// several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -36,15 +36,5 @@ size_t TopKWorkspaceBytes(const TopKSizes& sizes);
 // values and indices are [outer, k, inner]; workspace is this call's own and 16-byte aligned.
 void TopK(const TopKSizes& sizes, const TopKOrder& order, ElementType type, const void* x,
           void* values, int64_t* indices, size_t begin, size_t end, void* workspace);
-
-// CumSum-14. y may be x. Integers wrap around.
-struct CumSumSizes {
-  size_t n;
-  size_t inner;
-  bool exclusive = false;
-  bool reverse = false;
-};
-void CumSum(const CumSumSizes& sizes, ElementType type, const void* x, void* y, size_t begin,
-            size_t end);
 
 }  // namespace tenon::kernels

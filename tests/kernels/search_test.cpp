@@ -148,35 +148,5 @@ TEST_F(SearchTest, TopKOrdersSpecialFloats) {
   EXPECT_EQ(indices, (std::vector<int64_t>{4, 1, 5, 0, 2, 3}));
 }
 
-template <class T>
-void CheckCumSum(ElementType type) {
-  for (const Sizes& s : kSizes) {
-    const auto x = Inputs<T>(s);
-    for (const bool exclusive : {false, true}) {
-      for (const bool reverse : {false, true}) {
-        std::vector<T> y = x;
-        CumSum({s.n, s.inner, exclusive, reverse}, type, y.data(), y.data(), 0, s.outer);
-        for (size_t c = 0; c < s.outer * s.inner; ++c) {
-          const size_t base = c / s.inner * s.n * s.inner + c % s.inner;
-          int64_t sum = 0;
-          for (size_t step = 0; step < s.n; ++step) {
-            const size_t at = base + (reverse ? s.n - 1 - step : step) * s.inner;
-            const int64_t before = sum;
-            sum += static_cast<int64_t>(x[at]);
-            ASSERT_EQ(y[at], static_cast<T>(exclusive ? before : sum)) << s.n << " " << s.inner;
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST_F(SearchTest, CumSumMatchesReference) {
-  CheckCumSum<float>(ElementType::kFloat);
-  CheckCumSum<double>(ElementType::kDouble);
-  CheckCumSum<int32_t>(ElementType::kInt32);
-  CheckCumSum<int64_t>(ElementType::kInt64);
-}
-
 }  // namespace
 }  // namespace tenon::kernels

@@ -50,11 +50,16 @@ class AxisIndexer {
   // Calls f(position in the indices, offset in the data) for rows [begin, end).
   template <class I, class F>
   void ForEach(size_t begin, size_t end, const I* indices, F&& f) const {
+    const size_t row_size = row_size_, dim = axis_dim_, stride = axis_stride_;
     for (size_t row = begin; row < end; ++row) {
-      const size_t base = RowOffset(row);
-      for (size_t j = 0; j < row_size_; ++j) {
-        const size_t i = row * row_size_ + j;
-        f(i, base + j * last_stride_ + WrapIndex(indices[i], axis_dim_) * axis_stride_);
+      const size_t base = RowOffset(row), start = row * row_size;
+      const I* own = indices + start;
+      if (last_stride_ == 0) {  // the last axis is `axis`
+        for (size_t j = 0; j < row_size; ++j) f(start + j, base + WrapIndex(own[j], dim));
+      } else {
+        for (size_t j = 0; j < row_size; ++j) {
+          f(start + j, base + j + WrapIndex(own[j], dim) * stride);
+        }
       }
     }
   }

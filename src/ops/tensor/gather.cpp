@@ -126,12 +126,13 @@ Status RunGatherElements(const AxisAttrs& attrs, KernelContext& context) {
                          AxisIndexer::Make(data.shape(), indices.shape(), axis));
   VisitElement(data.type(), [&](auto element) {
     using T = decltype(element);
+    const T* from = data.data<T>();
+    T* to = output.data<T>();
     context.threads().ParallelFor(
         indexer.rows(), CopyGrain(sizeof(T) * indexer.row_size()), [&](size_t begin, size_t end) {
           VisitIndices(indices, [&](const auto* values) {
-            indexer.ForEach(begin, end, values, [&](size_t i, size_t offset) {
-              output.data<T>()[i] = data.data<T>()[offset];
-            });
+            indexer.ForEach(begin, end, values,
+                            [from, to](size_t i, size_t offset) { to[i] = from[offset]; });
           });
         });
   });

@@ -54,14 +54,25 @@ Status RunReverseSequence(const ReverseSequenceAttrs& attrs, KernelContext& cont
     context.threads().ParallelFor(
         static_cast<size_t>(shape[0] * shape[1]), CopyGrain(static_cast<size_t>(row) * sizeof(T)),
         [&](size_t begin, size_t end) {
+          const T* x = input.data<T>();
+          T* y = context.Output(0).data<T>();
+          int64_t first = static_cast<int64_t>(begin) / shape[1];
+          int64_t second = static_cast<int64_t>(begin) % shape[1];
           for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {
-            const int64_t first = i / shape[1], second = i % shape[1];
             const int64_t length = lengths[static_cast<size_t>(batch_first ? first : second)];
             const int64_t step = batch_first ? second : first;
             const int64_t source = step < length ? length - 1 - step : step;
             const int64_t from =
                 batch_first ? first * shape[1] + source : source * shape[1] + second;
-            std::copy_n(input.data<T>() + from * row, row, context.Output(0).data<T>() + i * row);
+            if (row == 1) {
+              y[i] = x[from];
+            } else {
+              std::copy_n(x + from * row, row, y + i * row);
+            }
+            if (++second == shape[1]) {
+              second = 0;
+              ++first;
+            }
           }
         });
   });
