@@ -1,6 +1,7 @@
 #include "kernels/cumulative.h"
 
 #include <algorithm>
+#include <concepts>
 #include <type_traits>
 
 #include "kernels/element_type_switch.h"
@@ -8,22 +9,28 @@
 namespace tenon::kernels {
 namespace {
 
-// The type to compute in: of integers one that wraps around.
+// The type to compute in: integers wrap around, signed ones as well.
 template <class T>
-using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+struct ComputedAs {
+  using type = T;
+};
+template <std::signed_integral T>
+struct ComputedAs<T> {
+  using type = std::make_unsigned_t<T>;
+};
 
 struct Sum {
   static constexpr int kStart = 0;
   template <class T>
   static T Apply(T a, T b) {
-    return static_cast<T>(static_cast<Wide<T>>(a) + static_cast<Wide<T>>(b));
+    return static_cast<T>(a + b);
   }
 };
 struct Product {
   static constexpr int kStart = 1;
   template <class T>
   static T Apply(T a, T b) {
-    return static_cast<T>(static_cast<Wide<T>>(a) * static_cast<Wide<T>>(b));
+    return static_cast<T>(a * b);
   }
 };
 
@@ -91,7 +98,8 @@ void Run(const CumulativePlan& plan, const T* x, T* y, size_t begin, size_t end)
 void Cumulate(const CumulativePlan& plan, ElementType type, const void* x, void* y, size_t begin,
               size_t end) {
   if (plan.n == 0) return;
-  WithElementType(type, [&]<class T>() {
+  WithElementType(type, [&]<class Element>() {
+    using T = ComputedAs<Element>::type;
     const T* from = static_cast<const T*>(x);
     T* to = static_cast<T*>(y);
     if (plan.op == CumulativeOp::kSum) {
