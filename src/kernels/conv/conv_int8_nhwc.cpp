@@ -360,17 +360,22 @@ bool HasInt8NhwcConv(const ConvGeneralShape& shape) {
 
 size_t PackedInt8NhwcWeightsSize(const ConvGeneralShape& shape) {
   if (IsNhwcDepthwise(shape)) return PackedDepthwiseNhwcSize(shape);
+  if (IsNhwcWinograd(shape)) return PackedWinogradNhwcSize(shape);
   return PackedShape(shape, *ActiveNhwcForm()).bytes();
 }
 
 size_t PackInt8NhwcWeightsTaskCount(const ConvGeneralShape& shape) {
   if (IsNhwcDepthwise(shape)) return 1;
+  if (IsNhwcWinograd(shape)) return PackWinogradNhwcTaskCount(shape);
   return shape.groups * PackedShape(shape, *ActiveNhwcForm()).panels;
 }
 
 void RunPackInt8NhwcWeightsTask(const ConvGeneralShape& shape, const uint8_t* weights,
                                 bool is_signed, size_t task, std::byte* packed) {
   if (IsNhwcDepthwise(shape)) return PackDepthwiseNhwc(shape, weights, is_signed, packed);
+  if (IsNhwcWinograd(shape)) {
+    return RunPackWinogradNhwcTask(shape, weights, is_signed, task, packed);
+  }
   const NhwcForm& form = *ActiveNhwcForm();
   const PackedShape to(shape, form);
   const size_t group = task / to.panels, panel = task % to.panels, first = panel * to.panel;
@@ -396,17 +401,20 @@ void RunPackInt8NhwcWeightsTask(const ConvGeneralShape& shape, const uint8_t* we
 }
 
 size_t Int8NhwcConvTaskCount(const ConvGeneralShape& shape) {
-  return IsNhwcDepthwise(shape) ? DepthwiseNhwcTaskCount(shape)
-                                : Grid(shape, *ActiveNhwcForm()).tasks(shape);
+  if (IsNhwcDepthwise(shape)) return DepthwiseNhwcTaskCount(shape);
+  if (IsNhwcWinograd(shape)) return WinogradNhwcTaskCount(shape);
+  return Grid(shape, *ActiveNhwcForm()).tasks(shape);
 }
 
 size_t Int8NhwcConvScratchSize(const ConvGeneralShape& shape) {
   if (IsNhwcDepthwise(shape)) return DepthwiseNhwcScratchSize(shape);
+  if (IsNhwcWinograd(shape)) return WinogradNhwcScratchSize(shape);
   return DenseTask::ScratchBytes(shape, *ActiveNhwcForm());
 }
 
 void RunInt8NhwcConvTask(const Int8ConvArgs& args, size_t task, std::byte* scratch) {
   if (IsNhwcDepthwise(args.shape)) return RunDepthwiseNhwcTask(args, task, scratch);
+  if (IsNhwcWinograd(args.shape)) return RunWinogradNhwcTask(args, task, scratch);
   DenseTask(args, task, scratch).Run();
 }
 

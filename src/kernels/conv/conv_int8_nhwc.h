@@ -5,8 +5,9 @@
 // Neighbouring channels are neighbours in memory, as instructions that multiply and add up want
 // them: a convolution reads its input where it lies, with AVX-512's dot products or AVX2. With
 // AVX2, weights whose sums of two would saturate often are multiplied by inputs that are widened
-// once for all output channels. The weights, less their zero point, are int8. Outputs are int8 or
-// uint8. Tasks are as in kernels/gemm/gemm_int8.h.
+// once for all output channels, and Winograd's filtering saves products of 3 x 3 kernels. The
+// weights, less their zero point, are int8. Outputs are int8 or uint8. Tasks are as in
+// kernels/gemm/gemm_int8.h.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The rows of images that a task of a convolution in NHWC reads and writes; only for
-// conv_int8_nhwc.cpp and conv_int8_nhwc_depthwise.cpp.
+// The rows of images that a task of a convolution in NHWC reads and writes; only for the files
+// conv_int8_nhwc*.cpp.
 #pragma once
 
 #include <algorithm>
@@ -91,5 +91,15 @@ void PackDepthwiseNhwc(const ConvGeneralShape& shape, const uint8_t* weights, bo
 size_t DepthwiseNhwcTaskCount(const ConvGeneralShape& shape);
 size_t DepthwiseNhwcScratchSize(const ConvGeneralShape& shape);
 void RunDepthwiseNhwcTask(const Int8ConvArgs& args, size_t task, std::byte* scratch);
+
+// Convolutions that Winograd's filtering computes, for the same functions.
+bool IsNhwcWinograd(const ConvGeneralShape& shape);
+size_t PackedWinogradNhwcSize(const ConvGeneralShape& shape);
+size_t PackWinogradNhwcTaskCount(const ConvGeneralShape& shape);
+void RunPackWinogradNhwcTask(const ConvGeneralShape& shape, const uint8_t* weights, bool is_signed,
+                             size_t task, std::byte* packed);
+size_t WinogradNhwcTaskCount(const ConvGeneralShape& shape);
+size_t WinogradNhwcScratchSize(const ConvGeneralShape& shape);
+void RunWinogradNhwcTask(const Int8ConvArgs& args, size_t task, std::byte* scratch);
 
 }  // namespace tenon::kernels

@@ -35,12 +35,11 @@ class NhwcConv final : public StatefulKernel<InferNhwcConv> {
     TENON_RETURN_IF_ERROR(Bind(info));
     const Tensor* constant = info.Constant(kW);
     if (constant == nullptr) return NotImplemented("input {}: expected a constant", size_t{kW});
-    // Their order depends on whether the columns of the kernel are next to each other.
-    const bool is_dilated = !attrs_.dilations.empty() && attrs_.dilations.back() != 1;
-    weights_.Keep(
-        *constant,
-        Format("NHWC byte convolution, {} groups{}", attrs_.group, is_dilated ? ", dilated" : ""),
-        info.weights());
+    // What they become depends on the attributes.
+    weights_.Keep(*constant,
+                  Format("NHWC byte convolution, {} groups, strides {}, dilations {}", attrs_.group,
+                         Shape(attrs_.strides), Shape(attrs_.dilations)),
+                  info.weights());
     info.ReleaseConstant(kW);
     return OkStatus();
   }
