@@ -301,11 +301,22 @@ def test_bounds_are_integers(form: str, inner: str, bound: str, tmp_path: pathli
     assert_near(integers, run_genuine(model, g.feeds))
 
 
-@pytest.mark.parametrize("bias, fits", [(1_900_000_000, True), (2**31 - 1, False)])
-def test_biases_may_fill_32_bits(bias: int, fits: bool, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    "bias, scale, fits",
+    [
+        (1_900_000_000, 2e-8, True),
+        (2**31 - 1, 2e-8, False),  # a sum may not fit
+        (2**31 - 1, 1e-14, True),  # but what does not is no thousandth of a quantum
+        (-(2**31), 1e-14, True),
+        (2**31 - 1, 1e-10, True),
+    ],
+)
+def test_biases_may_fill_32_bits(
+    bias: int, scale: float, fits: bool, tmp_path: pathlib.Path
+) -> None:
     """Weights close to 0 get a scale close to 0, in which their bias is a large number."""
     g = Graph("symmetric int8")
-    scales = np.array([0.004, 2e-8, 0.006], np.float32)
+    scales = np.array([0.004, scale, 0.006], np.float32)
     weights = g.random.integers(-127, 128, (3, 6, 3, 3), np.int8)
     zeros = np.zeros(3, np.int8)
     biases = np.array([-4000, bias, 2000], np.int32)

@@ -54,7 +54,8 @@ std::optional<std::vector<double>> KnownFloats(const Graph& graph, ValueId id) {
 }
 
 // The bias of `channels` sums as integers of their scale; nothing if it is unknown, or so large
-// that a sum might not fit 32 bits.
+// that a sum might not fit 32 bits. Channels whose weights are all but zero have such a bias, in
+// steps that are all but zero, too: it is cut where no result can tell.
 std::optional<std::vector<int32_t>> IntegerBias(const Match& match, int64_t channels,
                                                 double factor) {
   const auto values = KnownFloats(match.graph(), match["bias"]);
@@ -64,12 +65,15 @@ std::optional<std::vector<int32_t>> IntegerBias(const Match& match, int64_t chan
   constexpr double kMost = std::numeric_limits<int32_t>::max(), kMostProduct = 255.0 * 255.0;
   const int64_t depth = match.graph().StoredConstantOf(match[kB.integers])->size() / channels;
   const double limit = kMost - std::min(kMost / 2, static_cast<double>(depth) * kMostProduct);
+  const double negligible = match.scalar(kY.scale) / 1024;  // 0 if results are floats
   std::vector<int32_t> bias;
   for (size_t i = 0; i < values->size(); ++i) {
     const double b_scale = b_scales.data<float>()[b_scales.size() > 1 ? i : 0];
     const double rounded = std::nearbyint((*values)[i] / (a_scale * b_scale));
-    if (!(std::abs(rounded) <= limit)) return std::nullopt;  // NaN, too
-    bias.push_back(static_cast<int32_t>(rounded));
+    const bool fits = std::abs(rounded) <= limit;
+    const double lost = (std::abs(rounded) - limit) * a_scale * b_scale;
+    if (!fits && !(lost <= negligible)) return std::nullopt;  // NaN, too
+    bias.push_back(static_cast<int32_t>(fits ? rounded : std::copysign(limit, rounded)));
   }
   return bias;
 }
