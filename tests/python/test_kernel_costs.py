@@ -25,7 +25,7 @@ EXPECTED = {
     "matmul_of_a_row": 32.9,
     "matmul_of_activations": 76.1,
     "max_pool": 33.6,
-    "quantized_conv": 396.3,
+    "quantized_conv": 235.9,
     "reduce_mean": 20.4,
     "resize": 78.2,
     "softmax": 59.8,
