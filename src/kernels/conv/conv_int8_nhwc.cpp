@@ -240,9 +240,9 @@ class DenseTask {
     tile.channels = count;
     tile.has_small_scales =
         std::all_of(scales, scales + count, [](float s) { return std::abs(s) < 1; });
-    const bool are_words =
+    tile.reads_words =
         form_.reads_words && form_.reads_words(tile.rests, tile.runs * tile.run_quads);
-    RunTiles(group, channel, width == packed_.panel, are_words, tile);
+    RunTiles(group, channel, width == packed_.panel, tile);
   }
 
   // The rows as words.
@@ -256,16 +256,16 @@ class DenseTask {
     return words_;
   }
 
-  void RunTiles(size_t group, size_t channel, bool is_wide, bool are_words, NhwcTile& tile) {
+  void RunTiles(size_t group, size_t channel, bool is_wide, NhwcTile& tile) {
     const ConvGeneralShape& shape = args_.shape;
     const ConvDim &height = shape.dims[1], &width = shape.dims[2];
     const size_t pixels = (rows_.end - rows_.begin) * width.out;
     const size_t tiles = DivideUp(pixels, form_.most_pixels);
     uint8_t* const out = OutputAt(channel);
-    const size_t pixel_bytes = shape.in_channels * (are_words ? sizeof(int16_t) : 1);
+    const size_t pixel_bytes = shape.in_channels * (tile.reads_words ? sizeof(int16_t) : 1);
     const size_t row_bytes = columns_ * pixel_bytes * height.stride;
     const size_t step = pixel_bytes * width.stride;
-    const uint8_t* row = (are_words ? Words() : in_) + group * (pixel_bytes / shape.groups);
+    const uint8_t* row = (tile.reads_words ? Words() : in_) + group * (pixel_bytes / shape.groups);
     size_t x = 0;
     for (size_t i = 0, done = 0; i < tiles; ++i) {
       const size_t count = DivideUp(pixels - done, tiles - i);

@@ -144,28 +144,23 @@ TENON_AVX2 void RunWords(const NhwcTile& tile, size_t count) {
 
 bool ReadsWords(const std::byte* rests, size_t quads) { return Rests(rests, quads).are_too_many(); }
 
-template <size_t kVectors>
-void RunTile(const NhwcTile& tile, size_t pixels, bool are_words) {
-  using Run = void (*)(const NhwcTile&, size_t);
-  static constexpr Run kBytes[] = {&RunBytes<2, kVectors>, &RunBytes<4, kVectors>,
-                                   &RunBytes<6, kVectors>};
-  static constexpr Run kWords[] = {&RunWords<2, kVectors>, &RunWords<4, kVectors>,
-                                   &RunWords<6, kVectors>};
-  const Run* const runs = are_words ? kWords : kBytes;
-  runs[(pixels - 1) / 2](tile, pixels);
-}
+// The functions compute pairs of pixels.
+using RunPairs = void (*)(const NhwcTile& tile, size_t count);
+constexpr RunPairs kRunPairs[2][2][kMostPixels / 2] = {  // [words][wide]
+    {{&RunBytes<2, 1>, &RunBytes<4, 1>, &RunBytes<6, 1>},
+     {&RunBytes<2, 2>, &RunBytes<4, 2>, &RunBytes<6, 2>}},
+    {{&RunWords<2, 1>, &RunWords<4, 1>, &RunWords<6, 1>},
+     {&RunWords<2, 2>, &RunWords<4, 2>, &RunWords<6, 2>}}};
 
-void RunAnyTile(const NhwcTile& tile, size_t pixels, bool is_wide) {
-  // The functions compute pairs of pixels.
+void RunTile(const NhwcTile& tile, size_t pixels, bool is_wide) {
+  const RunPairs run = kRunPairs[tile.reads_words][is_wide][(pixels - 1) / 2];
+  if (pixels % 2 == 0) return run(tile, pixels);
   const uint8_t* windows[kMostPixels];
+  std::copy_n(tile.pixels, pixels, windows);
+  windows[pixels] = windows[pixels - 1];
   NhwcTile even = tile;
-  if (pixels % 2 == 1) {
-    std::copy_n(tile.pixels, pixels, windows);
-    windows[pixels] = windows[pixels - 1];
-    even.pixels = windows;
-  }
-  const bool are_words = ReadsWords(tile.rests, tile.runs * tile.run_quads);
-  (is_wide ? &RunTile<2> : &RunTile<1>)(even, pixels, are_words);
+  even.pixels = windows;
+  run(even, pixels);
 }
 
 TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
@@ -303,7 +298,7 @@ void RunDepthwiseRow(const NhwcDepthwiseRow& row) {
 constexpr NhwcForm kForm = {.lanes = kLanes,
                             .panel = kPanel,
                             .most_pixels = kMostPixels,
-                            .run_tile = &RunAnyTile,
+                            .run_tile = &RunTile,
                             .rest_bytes = &Rests::Bytes,
                             .pack_weights = &PackWeights,
                             .finish_panel = &FinishPanel,

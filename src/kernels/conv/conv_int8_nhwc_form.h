@@ -26,6 +26,7 @@ struct NhwcTile {
   size_t out_stride;
   size_t channels;        // that are there
   bool has_small_scales;  // all below 1, so that scaled sums fit in 32 bits
+  bool reads_words;       // as the form's reads_words says: the pixels are words
 };
 
 // Up to `lanes` rows of weights, of up to kWeightChunk bytes, that become a part of a panel.
