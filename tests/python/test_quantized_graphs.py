@@ -330,6 +330,62 @@ def test_biases_may_fill_32_bits(
     assert_near(integers, run_genuine(model, g.feeds))
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "kernel, strides, attributes, dtype, axis",
+    [
+        ((2, 2), (2, 2), {}, np.int8, 1),
+        ((2, 2), (2, 2), {}, np.uint8, None),
+        ((4, 4), (2, 2), {"pads": [1, 1, 1, 1]}, np.int8, 1),
+        ((4, 4), (2, 2), {"pads": [0, 1, 2, 1]}, np.uint8, 1),
+        ((3, 3), (2, 2), {"pads": [1, 1, 1, 1], "output_padding": [1, 1]}, np.int8, 1),
+        ((3, 3), (2, 2), {}, np.uint8, 1),
+        ((3, 6), (3, 3), {}, np.int8, None),
+        ((5, 5), (3, 3), {"pads": [1, 2, 0, 1], "output_padding": [0, 1]}, np.uint8, 1),
+    ],
+)
+def test_transposed_convolutions_run_on_integers(
+    form: str,
+    kernel: tuple,
+    strides: tuple,
+    attributes: dict,
+    dtype: type,
+    axis: int | None,
+    tmp_path: pathlib.Path,
+) -> None:
+    g = Graph(form)
+    x = g.input(2, 6, 5, 7)
+    w = g.weights(6, 8, *kernel, axis=axis, dtype=dtype)
+    y = g.op("Relu", g.op("ConvTranspose", x, w, g.bias(8), strides=strides, **attributes))
+    model = g.model(g.quantize(y, 0.02))
+    integers, ran = run(model, g.feeds, True, tmp_path)
+    assert ran & {"QLinearConv", "NhwcQLinearConv"} and "DepthToSpace" in ran
+    assert not ran & {"ConvTranspose", "DequantizeLinear"}
+    assert_near(integers, run_genuine(model, g.feeds))
+
+
+@pytest.mark.parametrize(
+    "kernel, attributes",
+    [
+        ((2, 2), {"strides": [2, 2], "dilations": [2, 2]}),
+        ((2, 2), {"strides": [2, 1]}),
+        ((1, 1), {"strides": [2, 2]}),  # three of four outputs are zeros
+        ((2, 2), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
+        ((2, 2), {"strides": [2, 2], "output_padding": [1, 1]}),
+        ((2, 2), {"strides": [2, 2], "group": 2}),
+    ],
+)
+def test_other_transposed_convolutions_stay(
+    kernel: tuple, attributes: dict, tmp_path: pathlib.Path
+) -> None:
+    g = Graph("uint8")
+    w = g.weights(6, 8, *kernel)
+    model = g.model(g.quantize(g.op("ConvTranspose", g.input(2, 6, 5, 7), w, **attributes), 0.02))
+    integers, ran = run(model, g.feeds, True, tmp_path)
+    assert "ConvTranspose" in ran
+    assert_near(integers, run_genuine(model, g.feeds))
+
+
 def test_operators_that_are_not_meant_stay(tmp_path: pathlib.Path) -> None:
     """A Conv whose activation is no bound, one that another node reads too, 16 bits."""
     g = Graph("uint8")

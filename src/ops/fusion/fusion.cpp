@@ -42,7 +42,9 @@ size_t SumOverGraphs(Graph& graph, FunctionRef<size_t(Graph&)> change) {
 
 std::vector<RuleSet> MakeQuantizedFusions() {
   std::vector<RuleSet> sets;
-  sets.push_back(GuardedRules({QuantizedProductFusions(), QuantizedElementFusions()}, HasOpRow));
+  sets.push_back(GuardedRules(
+      {QuantizedProductFusions(), QuantizedConvTransposeFusions(), QuantizedElementFusions()},
+      HasOpRow));
   sets.push_back(GuardedRules(
       {IntegerProductFusions(), DynamicConvFusions(), BlockQuantizedFusions()}, HasOpRow));
   return sets;

@@ -45,8 +45,9 @@ std::vector<Fusion> ConvTransposeRewrites();  // fuse_conv_transpose.cpp
 std::vector<Fusion> MatMulFusions();          // fuse_matmul.cpp
 std::vector<Fusion> ScalarFusions();          // fuse_scalars.cpp
 // Of values between DequantizeLinear and QuantizeLinear.
-std::vector<Fusion> QuantizedProductFusions();  // fuse_quantized_products.cpp
-std::vector<Fusion> QuantizedElementFusions();  // fuse_quantized_elements.cpp
+std::vector<Fusion> QuantizedProductFusions();        // fuse_quantized_products.cpp
+std::vector<Fusion> QuantizedConvTransposeFusions();  // fuse_quantized_conv_transpose.cpp
+std::vector<Fusion> QuantizedElementFusions();        // fuse_quantized_elements.cpp
 // Of dynamically quantized images: fuse_dynamic_conv.cpp.
 std::vector<Fusion> DynamicConvFusions();
 // Of weights with scales for blocks: fuse_block_quantized.cpp.

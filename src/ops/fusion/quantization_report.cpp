@@ -21,8 +21,9 @@ bool Dequantizes(const Node& node) {
 const std::set<std::string_view>& OperatorsOnIntegers() {
   static const auto* const operators = [] {
     auto* const found = new std::set<std::string_view>{"Split"};  // see quantized_split.h
-    for (const auto& family : {QuantizedProductFusions(), QuantizedElementFusions(),
-                               IntegerProductFusions(), BlockQuantizedFusions()}) {
+    for (const auto& family :
+         {QuantizedProductFusions(), QuantizedConvTransposeFusions(), QuantizedElementFusions(),
+          IntegerProductFusions(), BlockQuantizedFusions()}) {
       for (const Fusion& fusion : family) CollectOperators(fusion.rule.pattern, *found);
     }
     return found;
