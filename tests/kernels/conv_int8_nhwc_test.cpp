@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "kernels/target_test.h"
@@ -97,13 +98,16 @@ int64_t SumAt(const Int8ConvArgs& args, const NhwcData& data, size_t n, size_t y
   return sum;
 }
 
-// Weights whose products with neighbours may saturate in 16 bits: some, or a few of many.
-enum class Large { kSome, kFew };
+// Weights whose products with neighbours may saturate in 16 bits: some, a few of many, or only with
+// three neighbours and not with one.
+enum class Large { kSome, kFew, kOfFour };
 
 uint8_t WeightByte(Random& random, Large large, bool is_signed) {
   if (large == Large::kSome) return static_cast<uint8_t>(random.Next());
   const bool is_large = random.Below(60) == 0;
-  const auto magnitude = static_cast<int>(is_large ? 90 + random.Below(38) : random.Below(40));
+  const auto most = large == Large::kOfFour ? 67 : is_large ? 128 : 40;
+  const auto least = large == Large::kFew && is_large ? 90 : 0;
+  const auto magnitude = least + static_cast<int>(random.Below(most - least));
   const int weight = random.Below(2) ? magnitude : -magnitude;
   return static_cast<uint8_t>(is_signed ? weight : weight + 128);
 }
@@ -195,11 +199,11 @@ TEST_F(ConvInt8NhwcTest, PackedWeightsAreNotTrusted) {
   Int8ConvArgs args;
   args.shape.in_channels = 24;
   args.shape.out_channels = 20;
-  args.shape.dims[1] = args.shape.dims[2] = {9, 9, 3, 1, 1, 1};
+  args.shape.dims[1] = args.shape.dims[2] = {18, 9, 3, 2, 1, 1};
   args.epilogue.type = Int8Output::kUint8;
   if (!HasInt8NhwcConv(args.shape)) GTEST_SKIP() << "neither AVX2 nor dot products of bytes here";
   Random random(3);
-  std::vector<uint8_t> in(9 * 9 * 24, 200), out(9 * 9 * 20 + 1, 77);
+  std::vector<uint8_t> in(18 * 18 * 24, 200), out(9 * 9 * 20 + 1, 77);
   args.in = in.data();
   args.out = out.data();
   struct alignas(64) Line {
@@ -208,9 +212,12 @@ TEST_F(ConvInt8NhwcTest, PackedWeightsAreNotTrusted) {
   std::vector<Line> packed(PackedInt8NhwcWeightsSize(args.shape) / 64);
   std::vector<Line> scratch(Int8NhwcConvScratchSize(args.shape) / 64);
   args.packed_weights = packed.data()->bytes;
-  for (int i = 0; i < 5; ++i) {
+  for (uint32_t i = 0; i < 9; ++i) {
     for (Line& line : packed) {
       for (std::byte& byte : line.bytes) byte = static_cast<std::byte>(random.Next());
+      // Any line may be taken for the number of rests, and the form of the weights.
+      const uint32_t form = i % 3;
+      std::memcpy(line.bytes + sizeof(form), &form, sizeof(form));
     }
     for (size_t task = Int8NhwcConvTaskCount(args.shape); task-- > 0;) {
       RunInt8NhwcConvTask(args, task, scratch.data()->bytes);
@@ -224,7 +231,7 @@ TEST_F(ConvInt8NhwcTest, MatchesReference) {
   pointwise.in_channels = pointwise.out_channels = 4;
   if (!HasInt8NhwcConv(pointwise)) GTEST_SKIP() << "neither AVX2 nor dot products of bytes here";
   for (const NhwcCase& c : kCases) {
-    for (const Large large : {Large::kSome, Large::kFew}) {
+    for (const Large large : {Large::kSome, Large::kFew, Large::kOfFour}) {
       CheckCase(c, large, false, true, false);
       CheckCase(c, large, true, true, true);
       CheckCase(c, large, false, false, true);

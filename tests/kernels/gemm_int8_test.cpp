@@ -53,10 +53,11 @@ Operands MakeOperands(const Sizes& s, bool a_signed, bool b_signed) {
   };
   operands.a = bytes(s.m * s.k);
   operands.b = bytes(s.k * s.n);
-  if ((s.m + s.k) % 2 == 0) {
-    // Few pairs overflow, as in trained weights.
+  if (const size_t kind = (s.m + s.k) % 3; kind > 0) {
+    // Few sums of four overflow, as in trained weights, or many of these and few of two.
     for (uint8_t& value : operands.b) {
-      const auto magnitude = static_cast<int>(random.Below(40) + (random.Below(90) == 0 ? 88 : 0));
+      const auto trained = static_cast<int>(random.Below(40) + (random.Below(90) == 0 ? 88 : 0));
+      const int magnitude = kind == 1 ? trained : static_cast<int>(random.Below(67));
       const int weight = random.Below(2) ? magnitude : -magnitude;
       value = static_cast<uint8_t>(b_signed ? weight : weight + 128);
     }

@@ -327,7 +327,7 @@ class GroupConv {
       b.data = rows_;
       b.row_stride = tile_.nr;
     }
-    table_.PackPanel(b, count, depth_, panel_, column_sums_);
+    table_.PackPanel(b, count, depth_, false, panel_, column_sums_);
   }
 
   void Gather(size_t first, size_t count) {

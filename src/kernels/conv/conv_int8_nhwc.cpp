@@ -321,7 +321,7 @@ void GatherBytes(const uint8_t* weights, size_t channels, size_t taps, size_t ta
   }
 }
 
-// A vector of output channels: its part of a panel, the sums of the weights, and the rests.
+// A vector of output channels: its part of a panel, and the sums of the weights.
 void PackLanes(const ConvGeneralShape& shape, const uint8_t* weights, NhwcWeightChunk chunk) {
   const RunShape runs(shape);
   const size_t channels = shape.in_channels / shape.groups;
@@ -329,7 +329,6 @@ void PackLanes(const ConvGeneralShape& shape, const uint8_t* weights, NhwcWeight
   int32_t sums[kMostLanes] = {};
   int32_t* const all_sums = std::exchange(chunk.sums, sums);
   int8_t* const begin = chunk.into;
-  chunk.quads = runs.count * runs.quads;
   uint8_t gathered[kMostLanes][kWeightChunk];
   for (size_t run = 0; run < runs.count; ++run) {
     for (size_t first = 0; first < runs.bytes; first += kWeightChunk) {
@@ -341,8 +340,7 @@ void PackLanes(const ConvGeneralShape& shape, const uint8_t* weights, NhwcWeight
         GatherBytes(row, channels, taps, taps / runs.count * run, first, chunk.bytes, gathered[j]);
         chunk.rows[j] = gathered[j];
       }
-      chunk.first_quad = run * runs.quads + first / kQuad;
-      chunk.into = begin + chunk.first_quad * chunk.quad_distance;
+      chunk.into = begin + (run * runs.quads + first / kQuad) * chunk.quad_distance;
       ActiveNhwcForm()->pack_weights(chunk);
     }
   }
@@ -394,7 +392,6 @@ void RunPackInt8NhwcWeightsTask(const ConvGeneralShape& shape, const uint8_t* we
     chunk.into = quads + done * kQuad;
     chunk.quad_distance = to.PanelChannels(panel) * kQuad;
     chunk.sums = reinterpret_cast<int32_t*>(packed + to.SumsOffset()) + channel + done;
-    chunk.rests = rests + v * to.rest_bytes;
     PackLanes(shape, weights + (channel + done) * channel_size, chunk);
   }
   if (form.finish_panel) form.finish_panel(quads, to.runs.count * to.runs.quads, vectors, rests);

@@ -75,18 +75,43 @@ struct TileSums {
   }
 };
 
+// Whether the sums of a panel's quads may be added up by twos. They lie in one run.
+template <size_t kVectors>
+bool AllowPairs(const NhwcTile& tile) {
+  if (tile.runs > 1 && tile.run_quads % 2 == 1) return false;
+  const size_t quads = tile.runs * tile.run_quads;
+  return Rests(tile.rests, quads).allow_pairs() &&
+         Rests(tile.rests + (kVectors - 1) * tile.rest_bytes, quads).allow_pairs();
+}
+
 template <size_t kPixels, size_t kVectors>
 TENON_AVX2 void RunBytes(const NhwcTile& tile, size_t count) {
   TileSums<kPixels, kVectors> acc(tile);
   const int8_t* weights = tile.weights;
+  const bool has_pairs = AllowPairs<kVectors>(tile);
+  constexpr size_t kQuadBytes = kVectors * kRestVector;  // of weights
   for (size_t run = 0; run < tile.runs; ++run) {
     const uint8_t* pixels[kPixels];
 #pragma GCC unroll 6
     for (size_t p = 0; p < kPixels; ++p) {
       pixels[p] = tile.pixels[p] + tile.offsets[run * tile.run_quads];
     }
-    for (size_t at = 0; at < tile.run_quads * kQuad;
-         at += kQuad, weights += kVectors * kRestVector) {
+    size_t at = 0;
+    const size_t end = tile.run_quads * kQuad;
+    for (; has_pairs && at + 2 * kQuad <= end; at += 2 * kQuad, weights += 2 * kQuadBytes) {
+#pragma GCC unroll 6
+      for (size_t p = 0; p < kPixels; ++p) {
+        const __m256i first = BroadcastQuad(pixels[p] + at);
+        const __m256i second = BroadcastQuad(pixels[p] + at + kQuad);
+#pragma GCC unroll 2
+        for (size_t v = 0; v < kVectors; ++v) {
+          const int8_t* const own = weights + v * kRestVector;
+          acc.sums[p][v] = AddTwoQuads(acc.sums[p][v], first, LoadVector(own), second,
+                                       LoadVector(own + kQuadBytes));
+        }
+      }
+    }
+    for (; at < end; at += kQuad, weights += kQuadBytes) {
 #pragma GCC unroll 6
       for (size_t p = 0; p < kPixels; ++p) {
         const __m256i quad = BroadcastQuad(pixels[p] + at);
@@ -166,9 +191,7 @@ void RunTile(const NhwcTile& tile, size_t pixels, bool is_wide) {
 TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
   const __m256i flip = _mm256_set1_epi8(static_cast<char>(chunk.flip));
   const __m256i ones = _mm256_set1_epi8(1);
-  const Rests rests(chunk.rests, chunk.quads);
-  if (chunk.first_quad == 0) rests.Clear();
-  int8_t* const packed = chunk.into - chunk.first_quad * chunk.quad_distance;
+  int8_t* into = chunk.into;
   __m256i sums = LoadInts(chunk.sums);
   for (size_t first = 0; first < chunk.bytes; first += kRestVector) {
     const size_t present = std::min(kRestVector, chunk.bytes - first);
@@ -181,9 +204,9 @@ TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
       quads[j] = _mm256_xor_si256(LoadVector(bytes), flip);
     }
     TransposeLanes(quads);
-    for (size_t i = 0; i * kQuad < present; ++i) {
+    for (size_t i = 0; i * kQuad < present; ++i, into += chunk.quad_distance) {
       sums = AddQuads(sums, ones, quads[i]);
-      rests.Pack(quads[i], chunk.first_quad + first / kQuad + i, packed, chunk.quad_distance);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(into), quads[i]);
     }
   }
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(chunk.sums), sums);
@@ -192,7 +215,10 @@ TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
 void FinishPanel(int8_t* weights, size_t quads, size_t vectors, const std::byte* all_rests) {
   const Rests rests[] = {{all_rests, quads},
                          {all_rests + (vectors - 1) * Rests::Bytes(quads), quads}};
-  if (!rests[0].are_too_many() && !rests[1].are_too_many()) return;
+  for (size_t v = 0; v < vectors; ++v) {
+    rests[v].Fit(weights + v * kRestVector, vectors * kRestVector, true);
+  }
+  if (!rests[0].are_too_many() && !rests[vectors - 1].are_too_many()) return;
   for (size_t v = 0; v < vectors; ++v) {
     rests[v].GiveUp(weights + v * kRestVector, vectors * kRestVector);
   }

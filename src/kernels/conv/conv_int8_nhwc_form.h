@@ -33,12 +33,10 @@ struct NhwcTile {
 struct NhwcWeightChunk {
   const uint8_t* rows[16];
   size_t count, bytes;
-  uint8_t flip;              // makes the bytes signed
-  int8_t* into;              // quad 0
-  size_t quad_distance;      // bytes from a quad to the next
-  int32_t* sums;             // [lanes], of the weights, which are added
-  std::byte* rests;          // of the vector
-  size_t first_quad, quads;  // of the chunk, and of the whole panel
+  uint8_t flip;          // makes the bytes signed
+  int8_t* into;          // where the first quad goes
+  size_t quad_distance;  // bytes from a quad to the next
+  int32_t* sums;         // [lanes], of the weights, which are added
 };
 inline constexpr size_t kWeightChunk = 64;
 
@@ -67,9 +65,9 @@ struct NhwcForm {
   void (*run_tile)(const NhwcTile& tile, size_t pixels, bool is_wide);
   // Bytes for the rests of a vector's weights of so many quads; a multiple of 64.
   size_t (*rest_bytes)(size_t quads);
-  // A vector's chunks come in order. The first begins its rests.
   void (*pack_weights)(const NhwcWeightChunk& chunk);
-  // Null if there is nothing to do when the vectors of a panel are packed.
+  // What is left to do when the vectors of a panel are packed, at `weights`: rests are split off.
+  // Null: nothing.
   void (*finish_panel)(int8_t* weights, size_t quads, size_t vectors, const std::byte* rests);
   // Whether a panel with these rests reads its pixels as words; null: none does.
   bool (*reads_words)(const std::byte* rests, size_t quads);

@@ -176,7 +176,7 @@ void PackPanelOf(const Int8TileShape& shape, const Int8Matrix& b, size_t columns
 }
 
 void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, size_t k,
-               uint8_t* out, int32_t* column_sums) {
+               bool /*lasts*/, uint8_t* out, int32_t* column_sums) {
   if (shape.group == 4) {
     PackPanelOf<4>(shape, b, columns, k, out, column_sums);
   } else {
@@ -625,7 +625,7 @@ void PackInt8GemmPanels(const Int8Matrix& b, size_t n, size_t k, size_t first, s
     Int8Matrix corner = b;
     corner.data += panel * nr * b.column_stride;
     uint8_t* const into = packed + panel * stride;
-    table.PackPanel(corner, std::min(nr, n - panel * nr), k, into,
+    table.PackPanel(corner, std::min(nr, n - panel * nr), k, true, into,
                     reinterpret_cast<int32_t*>(into + table.shape.PanelBytes(k)));
   }
 }
@@ -699,7 +699,7 @@ void RunInt8GemmTask(const Int8GemmArgs& args, size_t task, std::byte* scratch) 
       Int8Matrix corner = args.b;
       corner.data += panel * shape.nr * corner.column_stride;
       auto* const into = reinterpret_cast<uint8_t*>(scratch);
-      table.PackPanel(corner, std::min(shape.nr, args.n - panel * shape.nr), args.k, into,
+      table.PackPanel(corner, std::min(shape.nr, args.n - panel * shape.nr), args.k, false, into,
                       reinterpret_cast<int32_t*>(into + shape.PanelBytes(args.k)));
       packed = into;
     }

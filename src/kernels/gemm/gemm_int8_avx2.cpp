@@ -44,8 +44,25 @@ TENON_AVX2 void RunBytes(const uint8_t* a, const uint8_t* panel, size_t depth, i
   __m256i acc[kTileRows][2];
 #pragma GCC unroll 6
   for (size_t r = 0; r < kTileRows; ++r) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
+  const std::array<Rests, 2> rests = RestsOf(panel, depth);
   const uint8_t* quads = panel;
-  for (size_t p = 0; p < depth; p += kGroup, quads += kQuadBytes) {
+  size_t p = 0;
+  if (rests[0].allow_pairs() && rests[1].allow_pairs()) {
+    for (; p + 2 * kGroup <= depth; p += 2 * kGroup, quads += 2 * kQuadBytes) {
+#pragma GCC unroll 6
+      for (size_t r = 0; r < kTileRows; ++r) {
+        const __m256i first = BroadcastQuad(a + r * depth + p);
+        const __m256i second = BroadcastQuad(a + r * depth + p + kGroup);
+#pragma GCC unroll 2
+        for (size_t v = 0; v < 2; ++v) {
+          const uint8_t* const at = quads + v * kRestVector;
+          acc[r][v] =
+              AddTwoQuads(acc[r][v], first, LoadVector(at), second, LoadVector(at + kQuadBytes));
+        }
+      }
+    }
+  }
+  for (; p < depth; p += kGroup, quads += kQuadBytes) {
 #pragma GCC unroll 6
     for (size_t r = 0; r < kTileRows; ++r) {
       const __m256i quad = BroadcastQuad(a + r * depth + p);
@@ -53,7 +70,6 @@ TENON_AVX2 void RunBytes(const uint8_t* a, const uint8_t* panel, size_t depth, i
       acc[r][1] = AddQuads(acc[r][1], quad, LoadVector(quads + kRestVector));
     }
   }
-  const std::array<Rests, 2> rests = RestsOf(panel, depth);
 #pragma GCC unroll 2
   for (size_t v = 0; v < 2; ++v) {
     for (size_t i = 0; i < rests[v].count(); ++i) {
@@ -169,7 +185,7 @@ TENON_AVX2 QuadVectors Interleave(__m128i r0, __m128i r1, __m128i r2, __m128i r3
 }
 
 TENON_AVX2 void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, size_t k,
-                          uint8_t* out, int32_t* column_sums) {
+                          bool lasts, uint8_t* out, int32_t* column_sums) {
   const size_t depth = shape.Depth(k);
   const std::array<Rests, 2> rests = RestsOf(out, depth);
   auto* const packed = reinterpret_cast<int8_t*>(out);
@@ -177,7 +193,6 @@ TENON_AVX2 void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_
   const __m128i flip = _mm_set1_epi8(static_cast<char>(b.is_signed ? 0 : 0x80));
   const bool has_whole_rows = b.column_stride == 1 && columns == kColumns;
   __m256i sums[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-  for (const Rests& of_vector : rests) of_vector.Clear();
   for (size_t p = 0; p < k; p += kGroup) {
     QuadVectors quads;
     if (has_whole_rows && p + kGroup <= k) {
@@ -194,9 +209,12 @@ TENON_AVX2 void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_
     }
     sums[0] = AddQuads(sums[0], ones, quads.low);
     sums[1] = AddQuads(sums[1], ones, quads.high);
-    rests[0].Pack(quads.low, p / kGroup, packed, kQuadBytes);
-    rests[1].Pack(quads.high, p / kGroup, packed + kRestVector, kQuadBytes);
+    auto* const into = reinterpret_cast<__m256i*>(out + p * kColumns);
+    _mm256_storeu_si256(into, quads.low);
+    _mm256_storeu_si256(into + 1, quads.high);
   }
+  rests[0].Fit(packed, kQuadBytes, lasts);
+  rests[1].Fit(packed + kRestVector, kQuadBytes, lasts);
   if (rests[0].are_too_many() || rests[1].are_too_many()) {
     rests[0].GiveUp(packed, kQuadBytes);
     rests[1].GiveUp(packed + kRestVector, kQuadBytes);

@@ -88,9 +88,10 @@ struct Int8GemmTable {
   // row_sums: [rows], of the packed values.
   void (*pack_rows)(const Int8TileShape& shape, const Int8Matrix& a, size_t rows, size_t k,
                     void* out, int32_t* row_sums);
-  // column_sums: [nr], of the packed values.
+  // column_sums: [nr], of the packed values. lasts: the panel is for many products, so it may take
+  // time to make.
   void (*pack_panel)(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, size_t k,
-                     uint8_t* out, int32_t* column_sums);
+                     bool lasts, uint8_t* out, int32_t* column_sums);
   void (*store_row)(const Int8RowOutput& row, const Int8Epilogue& epilogue);
   // Faster than pack_rows and pack_panel where the elements of a row are next to each other in
   // memory and a panel has nr columns; may be null.
@@ -117,12 +118,12 @@ struct Int8GemmTable {
     }
   }
 
-  void PackPanel(const Int8Matrix& b, size_t columns, size_t k, uint8_t* out,
+  void PackPanel(const Int8Matrix& b, size_t columns, size_t k, bool lasts, uint8_t* out,
                  int32_t* column_sums) const {
     if (pack_whole_panel && columns == shape.nr && b.column_stride == 1) {
       pack_whole_panel(b, k, out, column_sums);
     } else {
-      pack_panel(shape, b, columns, k, out, column_sums);
+      pack_panel(shape, b, columns, k, lasts, out, column_sums);
     }
   }
 };
