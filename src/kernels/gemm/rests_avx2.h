@@ -52,7 +52,7 @@ class Rests {
 
   // Brings packed weights, which are whole, to the form that suits them; those of quad q are at
   // packed + q * distance. Without may_split, which takes time, weights that need rests stay whole.
-  TENON_AVX2 void Fit(int8_t* packed, size_t distance, bool may_split) const {
+  TENON_AVX2 [[gnu::noinline]] void Fit(int8_t* packed, size_t distance, bool may_split) const {
     const size_t most = may_split ? Most(quads_) : 0;
     size_t large_quads = 0, large_pairs = 0;
     for (size_t q = 0; q < quads_ && (large_quads <= most || large_pairs <= most); q += 2) {
@@ -123,7 +123,7 @@ class Rests {
   }
 
   // Moves all that is too large for the form to rests; changes nothing if these are too many.
-  bool Split(Form form, int8_t* packed, size_t distance) const {
+  [[gnu::noinline]] bool Split(Form form, int8_t* packed, size_t distance) const {
     Begin(form);
     const size_t step = form == kPairs ? 2 : 1;
     for (size_t q = 0; q < quads_; q += step) {
