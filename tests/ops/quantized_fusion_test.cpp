@@ -111,6 +111,38 @@ TEST(QuantizedFusionTest, ProductsAreOfIntegers) {
   CheckRules(RulesOf(QuantizedProductFusions()), cases, InferForFusions);
 }
 
+TEST(QuantizedFusionTest, TransposedConvolutionsAreOfIntegers) {
+  using Ints = std::vector<int64_t>;
+  const auto transposed = [](Shape weights, std::optional<int64_t> axis, Ints strides,
+                             int64_t groups = 1, Ints more = {0, 0}) {
+    return [=](B& b, ValueId) {
+      const ValueId image = Operand(b, "a", {Dim(1), Dim(4), Dim(5), Dim(5)});
+      return Quantize(b, b.Op("ConvTranspose", {image, Weights(b, weights, axis)},
+                              MakeAttributes(Attr("strides", strides), Attr("group", groups),
+                                             Attr("output_padding", more))));
+    };
+  };
+  const RuleCase cases[] = {
+      {"quantized transposed conv", true, transposed({4, 6, 2, 2}, std::nullopt, {2, 2})},
+      {"quantized transposed conv", true, transposed({4, 6, 3, 4}, 1, {2, 2})},
+      // Scales along another axis, strides that differ or are 1, groups, outputs of no input,
+      // mostly zeros, not quantized.
+      {"quantized transposed conv", false, transposed({4, 6, 2, 2}, 0, {2, 2})},
+      {"quantized transposed conv", false, transposed({4, 6, 2, 2}, 1, {2, 1})},
+      {"quantized transposed conv", false, transposed({4, 6, 2, 2}, 1, {1, 1})},
+      {"quantized transposed conv", false, transposed({4, 3, 2, 2}, 1, {2, 2}, 2)},
+      {"quantized transposed conv", false, transposed({4, 6, 2, 2}, 1, {2, 2}, 1, {1, 0})},
+      {"quantized transposed conv", false, transposed({4, 6, 1, 1}, 1, {2, 2})},
+      {"quantized transposed conv", false,
+       [](B& b, ValueId) {
+         const ValueId image = Operand(b, "a", {Dim(1), Dim(4), Dim(5), Dim(5)});
+         return b.Op("ConvTranspose", {image, Weights(b, {4, 6, 2, 2})},
+                     MakeAttributes(Attr("strides", Ints{2, 2})));
+       }},
+  };
+  CheckRules(RulesOf(QuantizedConvTransposeFusions()), cases, InferForFusions);
+}
+
 TEST(QuantizedFusionTest, ElementsAreIntegers) {
   const auto binary = [](const char* op_type, DataType other) {
     return [=](B& b, ValueId) {
