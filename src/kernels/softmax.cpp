@@ -136,7 +136,7 @@ HWY_INLINE void ChangeRow(const float* x, float* y, size_t n, Change change) {
 
 void ScaleOfRow(float* y, size_t n, float factor) {
   const V v = hn::Set(D(), factor);
-  ChangeRow(y, y, n, [v](V e) HWY_ATTR { return hn::Mul(e, v); });
+  ChangeRow(y, y, n, [&v](V e) HWY_ATTR { return hn::Mul(e, v); });
 }
 
 float LogOf(float x) {
@@ -152,7 +152,7 @@ void SoftmaxRow(const float* x, float* y, size_t n, bool log) {
     const float log_sum = LogOf(ExpOfRow(x, nullptr, n, max, last));
     const V vmax = hn::Set(d, max), vlog = hn::Set(d, log_sum);
     // Two steps: max alone may be large, which would round log_sum away.
-    return ChangeRow(x, y, n, [=](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, vmax), vlog); });
+    return ChangeRow(x, y, n, [&](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, vmax), vlog); });
   }
   const float factor = 1 / ExpOfRow(x, y, n, max, last);
   const size_t rest = n % hn::Lanes(d);
