@@ -39,11 +39,13 @@ template <class Op, bool kExclusive, class T>
 void Columns(const T* x, T* y, size_t n, ptrdiff_t step, size_t columns) {
   T results[CumulativePlan::kColumns];
   std::fill_n(results, columns, T{Op::kStart});
-  for (size_t i = 0; i < n; ++i, x += step, y += step) {
+  ptrdiff_t row = 0;
+  for (size_t i = 0; i < n; ++i, row += step) {
     for (size_t j = 0; j < columns; ++j) {
+      const ptrdiff_t at = row + static_cast<ptrdiff_t>(j);
       const T before = results[j];
-      results[j] = Op::Apply(before, x[j]);
-      y[j] = kExclusive ? before : results[j];
+      results[j] = Op::Apply(before, x[at]);
+      y[at] = kExclusive ? before : results[j];
     }
   }
 }
@@ -53,12 +55,14 @@ template <class Op, bool kExclusive, size_t kRows, class T>
 void Rows(const T* x, T* y, size_t n, ptrdiff_t step) {
   T results[kRows];
   std::fill_n(results, kRows, T{Op::kStart});
-  for (size_t i = 0; i < n; ++i, x += step, y += step) {
+  ptrdiff_t column = 0;
+  for (size_t i = 0; i < n; ++i, column += step) {
 #pragma GCC unroll 4
     for (size_t r = 0; r < kRows; ++r) {
+      const ptrdiff_t at = column + static_cast<ptrdiff_t>(r * n);
       const T before = results[r];
-      results[r] = Op::Apply(before, x[r * n]);
-      y[r * n] = kExclusive ? before : results[r];
+      results[r] = Op::Apply(before, x[at]);
+      y[at] = kExclusive ? before : results[r];
     }
   }
 }

@@ -75,7 +75,7 @@ struct TileSums {
   }
 };
 
-// Whether the sums of a panel's quads may be added up by twos. They lie in one run.
+// Whether the sums of a panel's quads may be added up by twos, which must lie in one run.
 template <size_t kVectors>
 bool AllowPairs(const NhwcTile& tile) {
   if (tile.runs > 1 && tile.run_quads % 2 == 1) return false;
@@ -212,17 +212,8 @@ TENON_AVX2 void PackWeights(const NhwcWeightChunk& chunk) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(chunk.sums), sums);
 }
 
-void FinishPanel(int8_t* weights, size_t quads, size_t vectors, const std::byte* all_rests) {
-  const Rests rests[] = {{all_rests, quads},
-                         {all_rests + (vectors - 1) * Rests::Bytes(quads), quads}};
-  for (size_t v = 0; v < vectors; ++v) {
-    rests[v].Fit(weights + v * kRestVector, vectors * kRestVector, true);
-  }
-  if (!rests[0].are_too_many() && !rests[vectors - 1].are_too_many()) return;
-  for (size_t v = 0; v < vectors; ++v) {
-    rests[v].GiveUp(weights + v * kRestVector, vectors * kRestVector);
-  }
-  JoinPairs(weights, quads, vectors);
+void FinishPanel(int8_t* weights, size_t quads, size_t vectors, const std::byte* rests) {
+  FitPanel(weights, quads, vectors, rests, true);
 }
 
 TENON_AVX2 size_t InterleaveWhole(const uint8_t* const (&rows)[kInterleavedRows], size_t count,

@@ -22,9 +22,11 @@ static_assert(kRows <= kMaxInt8TileRows && kColumns <= kMaxInt8TileColumns);
 
 // After a panel: the sums of its columns, and the rests of its two vectors.
 constexpr size_t SumsBytes() { return kColumns * sizeof(int32_t); }
+const std::byte* RestMemory(const uint8_t* panel, size_t depth) {
+  return reinterpret_cast<const std::byte*>(panel + depth * kColumns + SumsBytes());
+}
 std::array<Rests, 2> RestsOf(const uint8_t* panel, size_t depth) {
-  const auto* const rests =
-      reinterpret_cast<const std::byte*>(panel + depth * kColumns + SumsBytes());
+  const std::byte* const rests = RestMemory(panel, depth);
   const size_t quads = depth / kGroup;
   return {Rests(rests, quads), Rests(rests + Rests::Bytes(quads), quads)};
 }
@@ -187,8 +189,6 @@ TENON_AVX2 QuadVectors Interleave(__m128i r0, __m128i r1, __m128i r2, __m128i r3
 TENON_AVX2 void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_t columns, size_t k,
                           bool lasts, uint8_t* out, int32_t* column_sums) {
   const size_t depth = shape.Depth(k);
-  const std::array<Rests, 2> rests = RestsOf(out, depth);
-  auto* const packed = reinterpret_cast<int8_t*>(out);
   const __m256i ones = _mm256_set1_epi8(1);
   const __m128i flip = _mm_set1_epi8(static_cast<char>(b.is_signed ? 0 : 0x80));
   const bool has_whole_rows = b.column_stride == 1 && columns == kColumns;
@@ -213,13 +213,7 @@ TENON_AVX2 void PackPanel(const Int8TileShape& shape, const Int8Matrix& b, size_
     _mm256_storeu_si256(into, quads.low);
     _mm256_storeu_si256(into + 1, quads.high);
   }
-  rests[0].Fit(packed, kQuadBytes, lasts);
-  rests[1].Fit(packed + kRestVector, kQuadBytes, lasts);
-  if (rests[0].are_too_many() || rests[1].are_too_many()) {
-    rests[0].GiveUp(packed, kQuadBytes);
-    rests[1].GiveUp(packed + kRestVector, kQuadBytes);
-    JoinPairs(packed, depth / kGroup, 2);
-  }
+  FitPanel(reinterpret_cast<int8_t*>(out), depth / kGroup, 2, RestMemory(out, depth), lasts);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(column_sums), sums[0]);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(column_sums) + 1, sums[1]);
 }

@@ -63,8 +63,7 @@ class Rests {
       if (q + 1 < quads_) {
         const Sums next = SumsOf(packed + (q + 1) * distance);
         large_quads += AreLarge(next);
-        sums = {_mm256_add_epi16(sums.positive, next.positive),
-                _mm256_add_epi16(sums.negative, next.negative)};
+        sums = Both(sums, next);
       }
       large_pairs += AreLarge(sums);
     }
@@ -108,6 +107,9 @@ class Rests {
     return {_mm256_maddubs_epi16(ones, _mm256_max_epi8(weights, zero)),
             _mm256_maddubs_epi16(ones, _mm256_min_epi8(weights, zero))};
   }
+  TENON_AVX2 static Sums Both(const Sums& a, const Sums& b) {
+    return {_mm256_add_epi16(a.positive, b.positive), _mm256_add_epi16(a.negative, b.negative)};
+  }
   TENON_AVX2 static bool AreLarge(const Sums& sums) {
     const __m256i large =
         _mm256_or_si256(_mm256_cmpgt_epi16(sums.positive, _mm256_set1_epi16(kMostOfSum)),
@@ -118,11 +120,7 @@ class Rests {
   // Whether the sums of one or two quads may saturate.
   TENON_AVX2 static bool AreLarge(const int8_t* first, size_t quads, size_t distance) {
     Sums sums = SumsOf(first);
-    if (quads == 2) {
-      const Sums next = SumsOf(first + distance);
-      sums = {_mm256_add_epi16(sums.positive, next.positive),
-              _mm256_add_epi16(sums.negative, next.negative)};
-    }
+    if (quads == 2) sums = Both(sums, SumsOf(first + distance));
     return AreLarge(sums);
   }
 
@@ -253,6 +251,21 @@ TENON_AVX2 inline void JoinPairs(int8_t* quads, size_t count, size_t vectors) {
     _mm256_storeu_si256(at, _mm256_permute2x128_si256(low, high, 0x20));
     _mm256_storeu_si256(at + 1, _mm256_permute2x128_si256(low, high, 0x31));
   }
+}
+
+// Brings a panel of one or two vectors, [quads][vectors][kRestVector], to the form that suits it;
+// their rests follow each other. If one is whole, all are, and their pairs are joined.
+inline void FitPanel(int8_t* packed, size_t quads, size_t vectors, const std::byte* all_rests,
+                     bool may_split) {
+  const Rests rests[] = {{all_rests, quads},
+                         {all_rests + (vectors - 1) * Rests::Bytes(quads), quads}};
+  const size_t distance = vectors * kRestVector;
+  for (size_t v = 0; v < vectors; ++v) {
+    rests[v].Fit(packed + v * kRestVector, distance, may_split);
+  }
+  if (!rests[0].are_too_many() && !rests[vectors - 1].are_too_many()) return;
+  for (size_t v = 0; v < vectors; ++v) rests[v].GiveUp(packed + v * kRestVector, distance);
+  JoinPairs(packed, quads, vectors);
 }
 
 }  // namespace tenon::kernels
