@@ -6,18 +6,10 @@
 
 #include "ir/graph.h"
 #include "ops/fusion/fusion.h"
+#include "ops/fusion/window_values.h"
 
 namespace tenon {
 namespace {
-
-// The attribute's values, or the default if it has none; no values if their number is another one.
-std::vector<int64_t> Values(const Node& node, std::string_view attribute, size_t count,
-                            int64_t fallback) {
-  std::vector<int64_t> values = node.GetInts(attribute);
-  if (values.empty()) values.assign(count, fallback);
-  if (values.size() != count) values.clear();
-  return values;
-}
 
 bool AllAre(const std::vector<int64_t>& values, int64_t wanted) {
   return !values.empty() &&
@@ -27,15 +19,11 @@ bool AllAre(const std::vector<int64_t>& values, int64_t wanted) {
 // The pads of the convolution; none if it cannot have them.
 std::optional<std::vector<int64_t>> TurnedPads(const Node& node, const Shape& weights) {
   const size_t rank = weights.rank() - 2;
-  const std::vector<int64_t> dilations = Values(node, "dilations", rank, 1);
-  std::vector<int64_t> pads = Values(node, "pads", 2 * rank, 0);
+  const std::vector<int64_t> dilations = WindowValues(node, "dilations", rank, 1);
+  std::vector<int64_t> pads = WindowValues(node, "pads", 2 * rank, 0);
   if (dilations.empty() || pads.empty()) return std::nullopt;
-  // Sizes beyond this are errors, which the operator itself finds.
-  const auto is_plausible = [](int64_t v) { return v >= 0 && v <= INT32_MAX; };
   for (size_t i = 0; i < 2 * rank; ++i) {
-    const bool fits = is_plausible(pads[i]) && dilations[i % rank] > 0 &&
-                      is_plausible(dilations[i % rank]) && is_plausible(weights[i % rank + 2]);
-    if (!fits) return std::nullopt;
+    if (dilations[i % rank] == 0 || weights[i % rank + 2] > INT32_MAX) return std::nullopt;
     pads[i] = dilations[i % rank] * (weights[i % rank + 2] - 1) - pads[i];
     if (pads[i] < 0) return std::nullopt;
   }
@@ -53,8 +41,9 @@ bool CanBeTurned(const Match& match) {
   const size_t rank = weights.rank() - 2;
   return groups > 0 && weights.shape()[0] % groups == 0 &&
          (padding == "NOTSET" || padding == "VALID") && node.GetInts("output_shape").empty() &&
-         AllAre(Values(node, "strides", rank, 1), 1) &&
-         AllAre(Values(node, "output_padding", rank, 0), 0) && TurnedPads(node, weights.shape());
+         AllAre(WindowValues(node, "strides", rank, 1), 1) &&
+         AllAre(WindowValues(node, "output_padding", rank, 0), 0) &&
+         TurnedPads(node, weights.shape());
 }
 
 // [groups * in, out, taps...] -> [groups * out, in, taps...], the taps in reverse order.

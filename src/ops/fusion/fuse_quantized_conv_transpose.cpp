@@ -15,6 +15,7 @@
 #include "ir/graph.h"
 #include "ops/framework/registry.h"
 #include "ops/fusion/quantized_operands.h"
+#include "ops/fusion/window_values.h"
 
 namespace tenon {
 namespace {
@@ -34,38 +35,26 @@ struct BlockConv {
   }
 };
 
-// An attribute, or so many of a default value; nothing if a value is negative or implausible, which
-// the operator itself finds.
-std::optional<std::vector<int64_t>> Values(const Node& node, std::string_view attribute,
-                                           size_t count, int64_t fallback) {
-  std::vector<int64_t> values = node.GetInts(attribute);
-  if (values.empty()) values.assign(count, fallback);
-  const bool are_plausible = std::all_of(values.begin(), values.end(), [](int64_t v) {
-    return v >= 0 && v <= std::numeric_limits<int32_t>::max();
-  });
-  return values.size() == count && are_plausible ? std::optional(values) : std::nullopt;
-}
-
 std::optional<BlockConv> BlockConvOf(const Match& match) {
   const Node& node = match.node("conv");
   const Tensor& w = *match.graph().StoredConstantOf(match[kB.integers]);
-  const auto strides = Values(node, "strides", kAxes, 1);
-  const auto pads = Values(node, "pads", 2 * kAxes, 0);
-  const auto more = Values(node, "output_padding", kAxes, 0);
+  const auto strides = WindowValues(node, "strides", kAxes, 1);
+  const auto pads = WindowValues(node, "pads", 2 * kAxes, 0);
+  const auto more = WindowValues(node, "output_padding", kAxes, 0);
   const bool is_plain = node.GetInt("group", 1) == 1 && node.GetInts("output_shape").empty() &&
                         node.GetString("auto_pad", "NOTSET") == "NOTSET" &&
-                        Values(node, "dilations", kAxes, 1) == std::vector<int64_t>{1, 1};
-  if (w.rank() != 2 + kAxes || w.size() == 0 || !is_plain || !strides || !pads || !more ||
-      (*strides)[0] != (*strides)[1] || (*strides)[0] < 2) {
+                        WindowValues(node, "dilations", kAxes, 1) == std::vector<int64_t>{1, 1};
+  if (w.rank() != 2 + kAxes || w.size() == 0 || !is_plain || strides.empty() || pads.empty() ||
+      more.empty() || strides[0] != strides[1] || strides[0] < 2) {
     return std::nullopt;
   }
-  BlockConv conv = {.block = (*strides)[0]};
+  BlockConv conv = {.block = strides[0]};
   double products = 1, useful = 1;  // of an input
   for (size_t i = 0; i < kAxes; ++i) {
     const int64_t kernel = w.shape()[2 + i];
     conv.taps[i] = (kernel + conv.block - 1) / conv.block;
-    conv.crop_begin[i] = (*pads)[i];
-    conv.crop_end[i] = conv.taps[i] * conv.block - kernel - (*more)[i] + (*pads)[kAxes + i];
+    conv.crop_begin[i] = pads[i];
+    conv.crop_end[i] = conv.taps[i] * conv.block - kernel - more[i] + pads[kAxes + i];
     if (conv.crop_end[i] < 0) return std::nullopt;
     products *= static_cast<double>(conv.taps[i] * conv.block);
     useful *= static_cast<double>(kernel);
